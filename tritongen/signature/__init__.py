@@ -1,0 +1,5 @@
+"""Model files seen from outside: `read_onnx(path)` gives a `Signature` without reading weights."""
+
+from tritongen.signature.tensors import Dim, ExternalData, Signature, TensorSpec
+
+__all__ = ["Dim", "ExternalData", "Signature", "TensorSpec"]
