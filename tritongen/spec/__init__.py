@@ -1,0 +1,1 @@
+"""The spec: what the user writes, as frozen values that every later stage reads."""

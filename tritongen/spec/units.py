@@ -1,0 +1,110 @@
+"""Durations and sizes as people write them: `2ms`, `1.5s`, `512MB`, `4GiB`.
+
+A bare number is refused everywhere: nobody can tell from `max_queue_delay: 2` whether two microseconds or two seconds were meant. Values are exact:
+text is never read as a float.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+DURATION_UNITS: Mapping[str, int] = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+"""Microseconds per unit."""
+
+SIZE_UNITS: Mapping[str, int] = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+"""Bytes per unit."""
+
+_LARGEST = 2**63 - 1  # the largest value that fits both Triton's int64 and its uint64 fields
+_NUMBER = r"[0-9]{1,19}(?:\.[0-9]{1,19})?"
+_QUANTITY = re.compile(rf"(?P<sign>[+-]?)(?P<number>{_NUMBER}) ?(?P<unit>[A-Za-z]*)")
+
+
+def _pattern(units: Mapping[str, int]) -> str:
+    """The JSON Schema pattern of a quantity in these units."""
+    return rf"^{_NUMBER} ?({'|'.join(units)})$"
+
+
+DURATION_PATTERN = _pattern(DURATION_UNITS)
+SIZE_PATTERN = _pattern(SIZE_UNITS)
+
+
+def parse_duration(value: object) -> int:
+    """Microseconds meant by a text such as `500us`, `2ms`, `1.5s`, `1m` or `1h`.
+
+    Raises ValueError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a microsecond: the message names the units.
+    """
+    return _parse(value, DURATION_UNITS, what="duration", example="2ms", smallest="microsecond")
+
+
+def parse_size(value: object) -> int:
+    """Bytes meant by a text such as `512MB` (powers of 1000) or `4GiB` (powers of 1024).
+
+    Raises ValueError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a byte: the message names the units.
+    """
+    return _parse(value, SIZE_UNITS, what="size", example="4GiB", smallest="byte")
+
+
+def _parse(value: object, units: Mapping[str, int], *, what: str, example: str, smallest: str) -> int:
+    """The value in the smallest unit. Raises ValueError with a sentence for people."""
+    known = ", ".join(units)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"{value} has no unit; a {what} is written like {example} (units: {known})")
+    if not isinstance(value, str):
+        raise ValueError(f"expected a {what} such as {example} (units: {known})")
+    match = _QUANTITY.fullmatch(value)
+    if match is None:
+        raise ValueError(f"{value[:60]!r} is not a {what}; it is written as a number and a unit, like {example} (units: {known})")
+    if match["sign"]:
+        kind = "negative" if match["sign"] == "-" else "written with a sign"
+        raise ValueError(f"{value!r} is {kind}; a {what} is zero or more, like {example}")
+    unit = match["unit"]
+    if not unit:
+        raise ValueError(f"{value!r} has no unit; a {what} is written like {example} (units: {known})")
+    if unit not in units:
+        raise ValueError(f"{value!r} has the unknown unit {unit!r}; a {what} has one of {known}")
+    exact = Fraction(match["number"]) * units[unit]
+    if exact > _LARGEST:
+        raise ValueError(f"{value!r} is too large: Triton counts at most {_LARGEST} {smallest}s")
+    if exact.denominator != 1:
+        raise ValueError(f"{value!r} is not a whole number of {smallest}s, which is the smallest unit there is")
+    return int(exact)
+
+
+def _as_duration(value: object) -> int:
+    """`parse_duration` for pydantic."""
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise PydanticCustomError("unit", "{message}", {"message": str(error)}) from error
+
+
+def _as_size(value: object) -> int:
+    """`parse_size` for pydantic."""
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise PydanticCustomError("unit", "{message}", {"message": str(error)}) from error
+
+
+Duration = Annotated[int, BeforeValidator(_as_duration), WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["500us", "2ms", "1.5s"]})]
+"""A field that is written with a unit and read as whole microseconds."""
+
+Size = Annotated[int, BeforeValidator(_as_size), WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "examples": ["512MB", "4GiB"]})]
+"""A field that is written with a unit and read as whole bytes."""
