@@ -1,0 +1,1 @@
+"""Backends that run inside the embedded Triton, in its Python stub."""

@@ -1,0 +1,263 @@
+"""The embedded server: a real Triton on this machine, from a folder of models to answered requests.
+
+    with start(Path("model_repository"), ServerOptions(http_port=0)) as server:
+        print(server.http_url, server.models)
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.errors import EnvironmentProblem, RepositoryError, ServerStartError
+from tritongen.server import environment as environments
+from tritongen.server import http_probe, log, ports, runtime
+from tritongen.server.environment import Environment
+from tritongen.server.interpreter import clean_environment
+from tritongen.server.options import ServerOptions
+from tritongen.server.ports import Ports
+from tritongen.server.process import STOP_GRACE_S, ServerProcess
+from tritongen.server.runtime import Runtime
+
+_PORT_RETRIES = 5
+_POLL_INTERVAL_S = 0.02
+
+
+class EmbeddedServer:
+    """A running Triton, made by `start`. Use it as a context manager, or call `stop`.
+
+    Attributes:
+        warnings: plain sentences about what is served differently from what the repository asks for.
+        ready_s: seconds from the call of `start` until all models were loaded and all ports answered.
+    """
+
+    def __init__(self, process: ServerProcess, runtime: Runtime, options: ServerOptions, ports: Ports, warnings: tuple[str, ...], ready_s: float) -> None:
+        self._process = process
+        self._runtime = runtime
+        self._host = http_probe.reachable(options.host)
+        self._ports = ports
+        self._last_log: str | None = None
+        self._last_models: dict[str, str] = {}
+        self.warnings = warnings
+        self.ready_s = ready_s
+
+    @property
+    def http_url(self) -> str:
+        """Where HTTP requests go, such as `http://127.0.0.1:8000`."""
+        return f"http://{_bracketed(self._host)}:{self._ports.http}"
+
+    @property
+    def grpc_url(self) -> str:
+        """Where gRPC requests go, such as `grpc://127.0.0.1:8001`."""
+        return f"grpc://{_bracketed(self._host)}:{self._ports.grpc}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus metrics are served, such as `http://127.0.0.1:8002/metrics`."""
+        return f"http://{_bracketed(self._host)}:{self._ports.metrics}/metrics"
+
+    @property
+    def pid(self) -> int:
+        """Process id of tritonserver."""
+        return self._process.pid
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Each model's state now, as Triton's repository index has it; after the end, the states seen last."""
+        if self._process.poll() is None:
+            known = log.read(self.log()).states
+            index = {name: state for name, (state, _) in http_probe.index(self._host, self._ports.http).items()}
+            self._last_models = {name: state for name, state in known.items() if state == "UNAVAILABLE"} | index
+        return dict(sorted(self._last_models.items()))
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """By model, why it did not load; only the log has it. Not empty only where the server was started with `exit_on_error=False`, or models were loaded later."""
+        return {name: reason for name, reason in log.read(self.log()).reasons.items() if self.models.get(name) != "READY"}
+
+    def log(self) -> str:
+        """All that tritonserver and its stubs have written so far; still there after the end."""
+        return self._last_log if self._last_log is not None else _log_text(self._runtime)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait until the server ends by itself or is stopped elsewhere; its exit status, or None where `timeout_s` went by first."""
+        return self._process.wait(timeout_s)
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Stop the server, its stubs and their shared memory, and remove its private folder. Stopping twice is fine.
+
+        Requests in flight get `grace_s` seconds to finish.
+        """
+        if self._last_log is not None:
+            return
+        if not self._last_models:
+            self._last_models = self.models
+        self._process.stop(grace_s)
+        self._last_log = _log_text(self._runtime)
+        shutil.rmtree(self._runtime.folder, ignore_errors=True)
+
+    def __enter__(self) -> EmbeddedServer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+
+def start(repository: Path | Sequence[Path], options: ServerOptions | None = None) -> EmbeddedServer:
+    """Start a Triton on one or more model repositories and wait until it is ready.
+
+    Raises:
+        RepositoryError: a repository is not a folder, or `strict` is set and this machine cannot honour a config.
+        MissingExtra, EnvironmentProblem: this machine lacks something; `tritongen doctor` says what.
+        ServerStartError: Triton ended, or was not ready in time; `reasons` has Triton's own reason for each model.
+    """
+    begin = time.perf_counter()
+    options = options or ServerOptions()
+    repositories = [repository] if isinstance(repository, Path) else list(repository)
+    _check_repositories(repositories)
+    environment = environments.choose()
+    tried: frozenset[int] = frozenset()
+    for _ in range(_PORT_RETRIES):
+        chosen = ports.choose(options, avoid=tried)
+        private = runtime.create(environment)
+        try:
+            return _start_once(begin, repositories, options, environment, chosen, private)
+        except _PortTakenError as taken:
+            tried |= taken.ports
+        except BaseException:
+            shutil.rmtree(private.folder, ignore_errors=True)
+            raise
+        shutil.rmtree(private.folder, ignore_errors=True)
+    raise EnvironmentProblem(f"other programs took {len(tried)} ports between their choice and Triton's start", hint="give free ports by number")
+
+
+class _PortTakenError(Exception):
+    """A port that was free when chosen is not any more; `ports` are those that another attempt must avoid."""
+
+    def __init__(self, ports: frozenset[int]) -> None:
+        super().__init__(ports)
+        self.ports = ports
+
+
+def _check_repositories(repositories: list[Path]) -> None:
+    """Refuse what is not a folder, all at once."""
+    problems = [
+        Diagnostic(
+            "TG902",
+            "the model repository is not a folder" if path.exists() else "the model repository does not exist",
+            Location(str(path)),
+            consequence="tritonserver would end at once",
+            hint="give the folder that holds one sub-folder for each model; `tritongen render` makes one from a spec",
+        )
+        for path in repositories
+        if not path.is_dir()
+    ]
+    if not repositories:
+        problems.append(Diagnostic("TG902", "no model repository is given", hint="give at least one folder"))
+    if problems:
+        raise RepositoryError(problems)
+
+
+def _start_once(begin: float, repositories: list[Path], options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> EmbeddedServer:
+    """One attempt on one set of ports."""
+    process = ServerProcess(
+        _arguments(repositories, options, environment, chosen, private), runtime.variables(private, environment, clean_environment()), private
+    )
+    try:
+        _wait_until_ready(process, options, chosen, private, begin + options.start_timeout_s)
+    except BaseException:
+        process.stop(grace_s=2.0)
+        raise
+    remarks = tuple(f"model {model}: {text}" for model, text in log.read(_log_text(private)).remarks)
+    return EmbeddedServer(process, private, options, chosen, remarks, time.perf_counter() - begin)
+
+
+def _arguments(repositories: list[Path], options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> list[str]:
+    """The command line of tritonserver."""
+    arguments = [
+        str(environment.server),
+        *(f"--model-repository={path.absolute()}" for path in repositories),
+        f"--backend-directory={private.backends}",
+        f"--cache-directory={environment.triton / 'caches'}",
+        f"--backend-config=python,shm-region-prefix-name={private.shm_prefix}",
+        *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
+        f"--http-port={chosen.http}",
+        f"--grpc-port={chosen.grpc}",
+        f"--metrics-port={chosen.metrics}",
+        f"--model-control-mode={options.model_control}",
+        f"--exit-on-error={str(options.exit_on_error).lower()}",
+        *(f"--load-model={name}" for name in options.load_models),
+        *options.extra_args,
+    ]
+    if options.disable_auto_complete:
+        arguments.append("--disable-auto-complete-config")
+    if options.model_control == "poll":
+        arguments.append(f"--repository-poll-secs={options.poll_interval_s}")
+    return arguments
+
+
+def _wait_until_ready(process: ServerProcess, options: ServerOptions, chosen: Ports, private: Runtime, deadline: float) -> None:
+    """Wait for HTTP (which Triton opens when loading is over) and for the metrics port, which it opens last.
+
+    Raises ServerStartError where the server ends or the time is up, `_PortTakenError` where it ended because of a port that was chosen freely.
+    """
+    host = http_probe.reachable(options.host)
+    while process.poll() is None:
+        if ports.listens(process.pid, chosen.http):
+            answer = http_probe.status(host, chosen.http, "/v2/health/ready")
+            over = answer == 200 or (answer is not None and not options.exit_on_error)
+            if over and ports.listens(process.pid, chosen.metrics):
+                return
+        if time.perf_counter() > deadline:
+            raise _timeout(options, private)
+        time.sleep(_POLL_INTERVAL_S)
+    raise _failure(process.poll(), options, chosen, private)
+
+
+def _failure(status: int | None, options: ServerOptions, chosen: Ports, private: Runtime) -> ServerStartError | _PortTakenError:
+    """Why tritonserver ended, as far as its log says."""
+    text = _log_text(private)
+    found = log.read(text)
+    freely = frozenset(getattr(chosen, name) for name in chosen.chosen_freely)
+    if found.taken_ports & freely:
+        return _PortTakenError(found.taken_ports)
+    if found.taken_ports:
+        listed = ", ".join(str(port) for port in sorted(found.taken_ports))
+        return ServerStartError(f"another program took port {listed} on {options.host} while the models were loaded", log_tail=log.tail(text), hint="give port 0 for any free one")
+    if found.reasons:
+        listed = "\n".join(f"  {model}: {reason}" for model, reason in sorted(found.reasons.items()))
+        return ServerStartError(f"Triton did not load {len(found.reasons)} of the models:\n{listed}", reasons=found.reasons, log_tail=log.tail(text))
+    ended = f"ended by signal {status - 128}" if status is not None and status > 128 else f"ended with status {status}"
+    loading = [model for model, state in found.states.items() if state == "LOADING"]
+    while_loading = f" while it loaded {', '.join(sorted(loading))}" if loading else ""
+    return ServerStartError(f"tritonserver {ended}{while_loading}{': ' + found.fatal if found.fatal else ''}", log_tail=log.tail(text))
+
+
+def _timeout(options: ServerOptions, private: Runtime) -> ServerStartError:
+    """What was still missing when the time was up."""
+    text = _log_text(private)
+    found = log.read(text)
+    states = "\n".join(f"  {model}: {state}{' - ' + found.reasons[model] if model in found.reasons else ''}" for model, state in sorted(found.states.items()))
+    return ServerStartError(
+        f"Triton was not ready after {options.start_timeout_s:g} s; the models:\n{states or '  none has begun to load'}",
+        reasons=found.reasons,
+        log_tail=log.tail(text),
+        hint="a large model or many of them need a longer start timeout; a warmup sample may be heavier than thought",
+    )
+
+
+def _log_text(private: Runtime) -> str:
+    """The log so far."""
+    try:
+        return private.log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _bracketed(host: str) -> str:
+    """The host as it stands in a URL: IPv6 addresses in brackets."""
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,150 @@
+"""Which Python the embedded server runs on: the current one where it has all that is needed, else the private environment that `tritongen doctor --setup` makes.
+
+`shortcomings` is the one list of what an interpreter must have; `doctor` shows it, `choose` acts on it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritongen.errors import EnvironmentProblem, MissingExtra
+from tritongen.server.interpreter import Interpreter, probe
+
+WHEEL_VERSION = "0.7.0"
+"""The nvidia-pytriton release whose layout this package knows: Triton core 2.51.0, NGC release 24.10."""
+
+EMBEDDED_RELEASE = "24.10"
+"""NGC release of the embedded Triton."""
+
+SETUP_COMMAND = "tritongen doctor --setup"
+
+
+@dataclass(frozen=True)
+class Shortcoming:
+    """Something that an interpreter lacks: `part` names it, `found` is what is there, `fix` what to do."""
+
+    part: str
+    found: str
+    consequence: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter that has everything, and where Triton's files are.
+
+    Attributes:
+        interpreter: the Python that Triton's stubs run.
+        triton: the folder with `bin`, `backends`, `caches` and `python_backend_stubs`.
+        libraries: the folder with the shared libraries of the wheel.
+    """
+
+    interpreter: Interpreter
+    triton: Path
+    libraries: Path
+
+    @property
+    def server(self) -> Path:
+        """The tritonserver executable."""
+        return self.triton / "bin" / "tritonserver"
+
+    @property
+    def stub(self) -> Path:
+        """The process that runs Python models, built for this interpreter's minor version."""
+        return self.triton / "python_backend_stubs" / self.interpreter.minor / "triton_python_backend_stub"
+
+
+def cache_folder() -> Path:
+    """Where tritongen keeps what it can make again: `$XDG_CACHE_HOME/tritongen`, by default `~/.cache/tritongen`."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "tritongen"
+
+
+def private_environment() -> Path:
+    """Where the private server environment is, or would be made."""
+    return cache_folder() / "server-env" / f"pytriton-{WHEEL_VERSION}"
+
+
+def private_python() -> Path:
+    """The private environment's interpreter, whether it exists or not."""
+    return private_environment() / "bin" / "python3"
+
+
+def completion_marker(environment: Path) -> Path:
+    """The file that says that a private environment was finished and has served a model once."""
+    return environment / "tritongen-complete"
+
+
+def numpy_is_old(version: str | None) -> bool:
+    """Whether numpy is of the 1.x series: with a later one, Triton's 24.10 stub answers with empty tensors and says nothing."""
+    return version is not None and version.partition(".")[0] in ("0", "1")
+
+
+def shortcomings(interpreter: Interpreter) -> list[Shortcoming]:
+    """What this interpreter lacks for the embedded server; empty where it has everything."""
+    found = []
+    if interpreter.pytriton is None or not (interpreter.pytriton / "tritonserver" / "bin" / "tritonserver").exists():
+        found.append(Shortcoming("nvidia-pytriton", "not installed", "there is no Triton to start", "pip install 'tritongen[serve]'"))
+    elif interpreter.wheel != WHEEL_VERSION:
+        found.append(
+            Shortcoming("nvidia-pytriton", interpreter.wheel or "of unknown version", f"only {WHEEL_VERSION} is known to work", f"pip install nvidia-pytriton=={WHEEL_VERSION}")
+        )
+    elif not (interpreter.pytriton / "tritonserver" / "python_backend_stubs" / interpreter.minor).is_dir():
+        found.append(Shortcoming("Python", interpreter.minor, "Triton's wheel has no stub for this Python version", f"use Python 3.10 to 3.12, or run: {SETUP_COMMAND}"))
+    if interpreter.libpython is None:
+        found.append(
+            Shortcoming(
+                f"libpython{interpreter.minor}.so.1.0",
+                "not found",
+                "Triton's stub is linked to it and does not start",
+                f"install it (Debian and Ubuntu: apt install libpython{interpreter.minor}; pyenv: rebuild with PYTHON_CONFIGURE_OPTS=--enable-shared), or run: {SETUP_COMMAND}",
+            )
+        )
+    if not numpy_is_old(interpreter.numpy):
+        found.append(
+            Shortcoming(
+                "numpy",
+                interpreter.numpy or "not installed",
+                "Triton's stub needs numpy 1.x: with numpy 2 every input reads as zeros and every output is empty, without an error",
+                f"pip install 'numpy<2', or keep it and run: {SETUP_COMMAND}",
+            )
+        )
+    if interpreter.onnxruntime is None:
+        found.append(Shortcoming("onnxruntime", "not installed", "no ONNX model can be served", "pip install 'tritongen[serve]'"))
+    return found
+
+
+def choose() -> Environment:
+    """The environment to serve with.
+
+    Raises MissingExtra where only installing the extra is missing, EnvironmentProblem (with every shortcoming) otherwise.
+    """
+    if not sys.executable:
+        raise EnvironmentProblem("this Python does not say where its own executable is", hint=f"run: {SETUP_COMMAND}")
+    current = probe(Path(sys.executable))
+    lacking = shortcomings(current)
+    if not lacking:
+        return _environment(current)
+    if completion_marker(private_environment()).exists():
+        private = probe(private_python())
+        if not (private_lacks := shortcomings(private)):
+            return _environment(private)
+        raise EnvironmentProblem(f"the private server environment {private_environment()} is damaged: {_listed(private_lacks)}", hint=f"make it again: {SETUP_COMMAND}")
+    if all(item.part in ("nvidia-pytriton", "onnxruntime") and item.found == "not installed" for item in lacking):
+        raise MissingExtra("serve", "the embedded Triton")
+    raise EnvironmentProblem(
+        f"the embedded Triton cannot run on {current.executable}: {_listed(lacking)}",
+        hint=f"make a private environment for the server, which leaves this one alone: {SETUP_COMMAND}",
+    )
+
+
+def _environment(interpreter: Interpreter) -> Environment:
+    assert interpreter.pytriton is not None
+    return Environment(interpreter, interpreter.pytriton / "tritonserver", interpreter.pytriton.parent / "nvidia_pytriton.libs")
+
+
+def _listed(lacking: list[Shortcoming]) -> str:
+    return "; ".join(f"{item.part} is {item.found} ({item.consequence})" for item in lacking)

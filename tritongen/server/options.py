@@ -1,0 +1,131 @@
+"""How the embedded server is to be started: `ServerOptions`, checked once, frozen afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InputError
+
+ModelControl = Literal["none", "poll", "explicit"]
+"""`--model-control-mode` of tritonserver: load all at the start, follow changes on disk, or load on request."""
+
+_HIGHEST_PORT = 65535
+
+_OURS = (
+    "--model-repository",
+    "--model-store",
+    "--backend-directory",
+    "--cache-directory",
+    "--http-port",
+    "--http-address",
+    "--grpc-port",
+    "--grpc-address",
+    "--metrics-port",
+    "--metrics-address",
+    "--allow-http",
+    "--allow-metrics",
+    "--model-control-mode",
+    "--load-model",
+    "--exit-on-error",
+    "--disable-auto-complete-config",
+    "--strict-model-config",
+    "--repository-poll-secs",
+    "--log-file",
+    "--log-info",
+    "--log-error",
+)
+"""tritonserver's options that follow from `ServerOptions`, or that reading Triton's reasons from its log depends on."""
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Settings of one embedded server.
+
+    A port of None means Triton's default (8000, 8001, 8002), or a free one where the default is taken; 0 means any free one; a number means this one or an error.
+
+    Attributes:
+        host: address to listen on.
+        disable_auto_complete: tritonserver's `--disable-auto-complete-config`. Complete configs load some eight times as fast with it.
+        model_control: tritonserver's `--model-control-mode`.
+        load_models: models to load at the start; only with `model_control="explicit"`.
+        poll_interval_s: seconds between two looks at the repository; only with `model_control="poll"`.
+        strict: refuse models whose config this machine cannot honour, instead of serving an adapted copy.
+        release: the NGC release that the repository is meant for, such as `25.08`. The embedded server is always 24.10; another release is mentioned in its warnings.
+        exit_on_error: give up when one model fails to load. If False, the server starts with the models that did load.
+        extra_args: further tritonserver options, such as `--log-verbose=1`; an option that is set by a field here is refused.
+        start_timeout_s: seconds until every model must be loaded.
+    """
+
+    http_port: int | None = None
+    grpc_port: int | None = None
+    metrics_port: int | None = None
+    host: str = "127.0.0.1"
+    disable_auto_complete: bool = False
+    model_control: ModelControl = "none"
+    load_models: tuple[str, ...] = ()
+    poll_interval_s: int = 15
+    strict: bool = False
+    release: str | None = None
+    exit_on_error: bool = True
+    extra_args: tuple[str, ...] = ()
+    start_timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        problems = [*_port_problems(self), *_control_problems(self), *_extra_problems(self)]
+        if self.start_timeout_s <= 0:
+            problems.append(_problem(f"the start timeout is {self.start_timeout_s} s", "give a number of seconds above 0"))
+        if problems:
+            raise InputError(problems)
+
+
+def _problem(message: str, hint: str) -> Diagnostic:
+    return Diagnostic("TG901", message, hint=hint)
+
+
+def _port_problems(options: ServerOptions) -> list[Diagnostic]:
+    """Ports out of range, and one port given twice."""
+    named = {"http": options.http_port, "grpc": options.grpc_port, "metrics": options.metrics_port}
+    problems = [
+        _problem(f"the {name} port is {port}", f"ports are 1 to {_HIGHEST_PORT}; 0 stands for any free one")
+        for name, port in named.items()
+        if port is not None and not 0 <= port <= _HIGHEST_PORT
+    ]
+    owner: dict[int, str] = {}
+    for name, port in named.items():
+        if port and port in owner:
+            problems.append(_problem(f"port {port} is given for both {owner[port]} and {name}", "each protocol needs a port of its own; 0 stands for any free one"))
+        elif port:
+            owner[port] = name
+    return problems
+
+
+def _control_problems(options: ServerOptions) -> list[Diagnostic]:
+    """A control mode that does not exist, and settings that belong to another mode."""
+    problems = []
+    modes = get_args(ModelControl)
+    if options.model_control not in modes:
+        problems.append(_problem(f"the model control mode is {options.model_control!r}", f"choose one of {', '.join(modes)}"))
+    if options.load_models and options.model_control != "explicit":
+        problems.append(
+            _problem(
+                f"models to load are named ({', '.join(options.load_models)}), but the model control mode is {options.model_control!r}",
+                "tritonserver takes names only in mode 'explicit'; the other modes load every model",
+            )
+        )
+    if options.poll_interval_s < 1:
+        problems.append(_problem(f"the poll interval is {options.poll_interval_s} s", "give a whole number of seconds, 1 or more"))
+    return problems
+
+
+def _extra_problems(options: ServerOptions) -> list[Diagnostic]:
+    """Extra arguments that contradict what tritongen sets."""
+    problems = []
+    for argument in options.extra_args:
+        name = argument.partition("=")[0]
+        if not argument.startswith("--"):
+            problems.append(_problem(f"the extra argument {argument!r} is no tritonserver option", "write options as --name=value"))
+        elif name in _OURS:
+            problems.append(_problem(f"the extra argument {argument!r} is set by tritongen", f"use the setting of tritongen that stands for {name}"))
+    return problems
