@@ -82,7 +82,7 @@ class Settings(Strict):
     )
     cpu_threads: PositiveInt | None = Field(
         None,
-        description="Threads inside one operator for each copy on the CPU, with backend onnxruntime only. Sets parameters.intra_op_thread_count. Default: all cores.",
+        description="Threads inside one operator, for each copy; with backend onnxruntime only. Sets parameters.intra_op_thread_count. Default: all cores.",
     )
     warmup: Warmup = Field(
         "auto", description="Batch sizes to run once while loading: auto ({1, max} and the preferred sizes), none, or a list. Sets model_warmup."
@@ -92,7 +92,7 @@ class Settings(Strict):
     )
     version: ModelVersion = Field(
         1,
-        description="The version folder to write: a number (replaced in place), or auto (changed weights get the next one, the last versions.count stay).",
+        description="The version folder to write: a number (replaced in place), or auto (new weights get the next one, versions.count are kept).",
     )
 
 
@@ -115,8 +115,8 @@ class ModelSpec(Settings):
     )
     samples: Mapping[str, Sample] = Field(
         default_factory=dict,
-        description="Values for inputs that cannot be guessed, by input name: a number, true/false, a text, a nested list, or a .npy file inside the spec's folder."
-        " Used for warmup, verification and load tests.",
+        description="Values for inputs that cannot be guessed, by input name: a number, true/false, a text, a nested list, or a .npy file inside the"
+        " spec's folder. Used for warmup, verification and load tests.",
     )
     labels: Mapping[str, PathText] = Field(
         default_factory=dict,

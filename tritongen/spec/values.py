@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1
 INT64_MAX = 2**63 - 1
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def problem(message: str, *, code: str = "TG011", hint: str = "", consequence: str = "") -> PydanticCustomError:
@@ -88,7 +89,7 @@ def _check_path(value: str) -> str:
     """Text that can be a path on this machine."""
     if not value.strip():
         raise problem("the path is empty", hint="write a path relative to the spec's folder")
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+    if CONTROL_CHARACTERS.search(value):
         raise problem(
             f"the path {value[:60]!r} holds a control character",
             hint="write the path without it; in double quotes YAML reads \\t, \\n and \\0 as such characters",
@@ -163,9 +164,12 @@ def whole_numbers(value: Sequence[object], *, least: int = 1, most: int = INT32_
     numbers: list[int] = []
     for index, item in enumerate(value):
         if not isinstance(item, int) or isinstance(item, bool):
-            raise problem(f"expected a list of whole numbers, item {index + 1} is {describe(item)}", code="TG010")
+            raise problem(
+                f"expected a list of whole numbers, item {index + 1} is {describe(item)}", code="TG010", hint="write numbers without quotes or decimals"
+            )
         if not least <= item <= most:
-            raise problem(f"item {index + 1} is {item}; it must be {f'at least {least}' if item < least else f'at most {most}'}")
+            limit = f"at least {least}" if item < least else f"at most {most}"
+            raise problem(f"item {index + 1} is {item}, and it must be {limit}", hint=f"write whole numbers of {limit}")
         numbers.append(item)
     return tuple(numbers)
 
@@ -194,7 +198,11 @@ def _check_version(value: object) -> object:
             f"expected a whole number or auto, got {describe(value)}", code="TG010", hint="write version: 1, or version: auto to number changed weights"
         )
     if not 1 <= value <= INT64_MAX:
-        raise problem(f"a version is at least 1 and at most {INT64_MAX}, got {value}", consequence="Triton ignores version folders that start with 0")
+        raise problem(
+            f"a version is at least 1 and at most {INT64_MAX}, got {value}",
+            consequence="Triton ignores version folders that start with 0",
+            hint="write version: 1",
+        )
     return value
 
 
@@ -206,7 +214,9 @@ def _shape_of(value: object) -> tuple[tuple[int, ...], str]:
     if not isinstance(value, list | tuple):
         kind = {bool: "true/false", int: "number", float: "number", str: "text"}.get(type(value))
         if kind is None:
-            raise problem(f"a sample holds numbers, true/false or texts, not {describe(value)}", code="TG010")
+            raise problem(
+                f"a sample holds numbers, true/false or texts, not {describe(value)}", code="TG010", hint="write it as a nested list, or in a .npy file"
+            )
         return (), kind
     parts = {_shape_of(item) for item in value}
     if not parts:
@@ -236,4 +246,5 @@ SAMPLE_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": ["number", "boolean", "string"]}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/SampleValue"}}]
 }
 SampleValue: TypeAlias = bool | int | float | str | tuple[Any, ...]
-Sample = Annotated[SampleValue, BeforeValidator(_check_sample), WithJsonSchema({"title": "SampleValue"})]
+Sample = Annotated[SampleValue, BeforeValidator(_check_sample), WithJsonSchema({})]
+"""Its JSON Schema is recursive, which pydantic cannot say inline: `schema` puts SAMPLE_SCHEMA in."""

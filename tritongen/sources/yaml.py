@@ -1,0 +1,304 @@
+"""YAML text → `Node` tree: YAML 1.2's core schema, one document, keys that are texts, and nothing that surprises.
+
+Built from the parser's events and without recursion, so that nesting, anchors and aliases are bounded before they cost anything. Whatever can be mended is
+reported and the rest of the text is read on; the result holds every finding. Findings made here: TG003 several documents, TG004 not YAML, TG005 duplicate keys,
+TG006 YAML that a configuration should not use (dates, tags, huge numbers, keys that are no texts, exploding anchors).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from tritongen.diagnostics import Diagnostic
+from tritongen.sources.text import SourceText
+from tritongen.sources.tree import Entry, Node, Scalar
+from tritongen.sources.yaml_faults import explain
+
+MAX_DEPTH = 64
+"""Deeper nesting is refused: the deepest key of a spec or a ModelConfig is far above."""
+
+MAX_ALIASED_NODES = 100_000
+"""How many nodes all aliases may stand for together. Ten aliases of ten aliases, ten levels deep, would be ten thousand million."""
+
+_TAG_PREFIX = "tag:yaml.org,2002:"
+_COLLECTION_TAGS = {None, "!", _TAG_PREFIX + "map", _TAG_PREFIX + "seq"}
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class ParsedYaml:
+    """What was read: the tree (None for a text without content, or where parsing stopped) and every finding on the way."""
+
+    root: Node | None
+    problems: tuple[Diagnostic, ...]
+
+
+def parse_yaml(source: SourceText) -> ParsedYaml:
+    """Reads one YAML document. Never raises for what the text says: all that is wrong is in `problems`."""
+    builder = _Builder(source)
+    try:
+        for event in YAML(typ="safe", pure=True).parse(source.text):
+            builder.feed(event)
+    except _StopReading:
+        return ParsedYaml(None, tuple(builder.problems))
+    except (YAMLError, ValueError, OverflowError, AssertionError) as error:
+        # The parser lets ValueError and OverflowError of chr() through for an escape such as \UFFFFFFFF, and asserts on strange version directives.
+        marked = error if isinstance(error, MarkedYAMLError) else None
+        builder.problems.append(explain(source, error, marked, builder.position))
+        return ParsedYaml(None, tuple(builder.problems))
+    return ParsedYaml(builder.root, tuple(builder.problems))
+
+
+class _StopReading(Exception):  # noqa: N818 - not an error of its own: the finding is in the builder
+    """Reading on makes no sense."""
+
+
+class _NumberError(ValueError):
+    """A number that no field of Triton can hold."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end was not seen yet."""
+
+    node: Node
+    anchor: str | None
+    key: Node | None = None
+    key_is_merge: bool = False
+    merges: list[Node] = field(default_factory=list)
+
+
+class _Builder:
+    """Takes events, grows a tree. `root` is complete when all events were taken."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.root: Node | None = None
+        self.problems: list[Diagnostic] = []
+        self.position = 0
+        self._open: list[_Open] = []
+        self._anchors: dict[str, Node | None] = {}  # None: the anchored node is still open
+        self._aliased = 0
+        self._documents = 0
+
+    def feed(self, event: Event) -> None:
+        """Takes the next event. Raises _StopReading where the rest should not be read."""
+        start = event.start_mark.index
+        self.position = max(self.position, event.end_mark.index)
+        if isinstance(event, ScalarEvent):
+            self._scalar(event, start)
+        elif isinstance(event, MappingStartEvent | SequenceStartEvent):
+            self._begin(event, start)
+        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
+            self._end()
+        elif isinstance(event, AliasEvent):
+            self._alias(event.anchor, start)
+        elif isinstance(event, DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                self._stop(
+                    "TG003", "the file holds a second YAML document, and one is expected", start, "remove the line with --- and what follows, or use two files"
+                )
+
+    def _report(self, code: str, message: str, start: int, hint: str, consequence: str = "") -> None:
+        self.problems.append(Diagnostic(code, message, self.source.location(start), consequence=consequence, hint=hint))
+
+    def _stop(self, code: str, message: str, start: int, hint: str) -> None:
+        self._report(code, message, start, hint)
+        raise _StopReading
+
+    def _scalar(self, event: Any, start: int) -> None:  # noqa: ANN401 - the events carry no types
+        plain = bool(event.implicit[0])
+        node = Node(start)
+        problem = None
+        try:
+            node.scalar = _value(event.value, event.tag, plain=plain)
+        except _NumberError:
+            node.scalar, problem = 0, f"the number {event.value[:20]}{'…' * (len(event.value) > 20)} is too large: Triton has no field of more than 64 bits"
+        except ValueError:
+            node.scalar, problem = event.value, f"{event.value[:40]!r} cannot be read as {event.tag.removeprefix(_TAG_PREFIX)}"
+        if problem:
+            self._report("TG006", problem, start, "check the value")
+        elif plain and isinstance(node.scalar, str) and _DATE.fullmatch(event.value):
+            problem = f"{event.value[:40]} is a date in YAML"
+            self._report("TG006", problem, start, f'put it in quotes: "{event.value[:40]}"')
+        elif isinstance(node.scalar, str) and _SURROGATE.search(node.scalar):
+            problem = "the text holds half of a surrogate pair, which is no character"
+            self._report("TG006", problem, start, "write the character itself, or its full \\U escape")
+        elif event.tag is not None and not _is_known_scalar_tag(event.tag):
+            problem = self._refuse_tag(event.tag, start)
+        node.faulty = problem is not None
+        merge = plain and event.value == "<<" and event.tag is None
+        self._anchor(event.anchor, node)
+        self._attach(node, is_merge=merge)
+
+    def _refuse_tag(self, tag: str, start: int) -> str:
+        shown = "!!" + tag.removeprefix(_TAG_PREFIX) if tag.startswith(_TAG_PREFIX) else tag
+        problem = f"the tag {shown[:60]} is not supported"
+        self._report("TG006", problem, start, "remove the tag; a text needs no more than quotes")
+        return problem
+
+    def _begin(self, event: Any, start: int) -> None:  # noqa: ANN401 - the events carry no types
+        if len(self._open) >= MAX_DEPTH:
+            self._stop("TG006", f"lists and mappings are nested deeper than {MAX_DEPTH} levels", start, "no setting is that deep: check the brackets")
+        node = Node(start, entries={}) if isinstance(event, MappingStartEvent) else Node(start, items=[])
+        if event.tag not in _COLLECTION_TAGS:
+            self._refuse_tag(event.tag, start)
+            node.faulty = True
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._open.append(_Open(node, event.anchor))
+
+    def _end(self) -> None:
+        closed = self._open.pop()
+        node = closed.node
+        if node.entries is not None:
+            for merged in closed.merges:
+                for key, entry in self._merged_entries(merged):
+                    node.entries.setdefault(key, entry)
+            children = [entry.node for entry in node.entries.values()]
+        else:
+            children = node.items or []
+        node.size = 1 + sum(child.size for child in children)
+        node.height = 1 + max((child.height for child in children), default=0)
+        self._anchor(closed.anchor, node)
+        self._attach(node)
+
+    def _merged_entries(self, merged: Node) -> Iterator[tuple[str, Entry]]:
+        """The entries that `<<` brings: of one mapping, or of a list of mappings, of which earlier ones win."""
+        for node in [merged] if merged.items is None else merged.items:
+            if node.entries is None:
+                self._report("TG006", "<< takes over the keys of a mapping, and this is none", node.start, "give it an alias of a mapping: <<: *name")
+            else:
+                yield from node.entries.items()
+
+    def _alias(self, name: str, start: int) -> None:
+        if name not in self._anchors:
+            self._report(
+                "TG006", f"the alias *{name} has no anchor &{name} above it", start, "add the anchor, or put the value in quotes if a text with * is meant"
+            )
+            self._attach(Node(start, faulty=True))
+            return
+        node = self._anchors[name]
+        if node is None:
+            self._stop("TG006", f"the alias *{name} stands inside its own anchor, so the value would never end", start, "write the value out")
+            return
+        self._aliased += node.size
+        if self._aliased > MAX_ALIASED_NODES:
+            self._stop("TG006", f"written out, the aliases stand for more than {MAX_ALIASED_NODES} values", start, "use fewer aliases of aliases")
+        if len(self._open) + node.height > MAX_DEPTH:
+            self._stop("TG006", f"with this alias lists and mappings are nested deeper than {MAX_DEPTH} levels", start, "write the value out, flatter")
+        self._attach(node)
+
+    def _anchor(self, name: str | None, node: Node) -> None:
+        if name is not None:
+            self._anchors[name] = node
+
+    def _attach(self, node: Node, *, is_merge: bool = False) -> None:
+        """Puts a complete node where it belongs: the root, a list, a key, or the value of the key before it."""
+        if not self._open:
+            self.root = node
+            return
+        parent = self._open[-1]
+        if parent.node.items is not None:
+            parent.node.items.append(node)
+        elif parent.key is None:
+            parent.key, parent.key_is_merge = node, is_merge
+        else:
+            key, parent.key = parent.key, None
+            if parent.key_is_merge:
+                parent.merges.append(node)
+            else:
+                self._entry(parent.node, key, node)
+
+    def _entry(self, mapping: Node, key: Node, node: Node) -> None:
+        entries = mapping.entries
+        if entries is None or key.faulty:
+            return
+        if not isinstance(key.scalar, str):
+            kind = "a list or a mapping" if key.height else f"read as {_shown(key.scalar)}"
+            hint = "check the brackets: texts like {x} and [x] need quotes" if key.height else f'put the key in quotes: "{_shown(key.scalar)}"'
+            self._report("TG006", f"a key must be a text, and this one is {kind}", key.start, hint)
+        elif key.scalar in entries:
+            first = self.source.location(entries[key.scalar].key_start)
+            message = f"the key {key.scalar[:60]!r} is there twice; the first one is at {first}"
+            self._report("TG005", message, key.start, "remove one of the two", "most YAML readers silently use the last one")
+        else:
+            entries[key.scalar] = Entry(key.start, node)
+
+
+def _is_known_scalar_tag(tag: str) -> bool:
+    """True for tags that only say what kind of scalar it is."""
+    return tag == "!" or tag in {_TAG_PREFIX + name for name in ("str", "int", "float", "bool", "null")}
+
+
+def _shown(value: Scalar) -> str:
+    """A scalar as YAML writes it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value(text: str, tag: str | None, *, plain: bool) -> Scalar:
+    """The value of a scalar in YAML 1.2's core schema. Raises ValueError where the text is not of its tag's kind, _NumberError for more than 64 bits."""
+    if tag is not None:
+        kind = tag.removeprefix(_TAG_PREFIX)
+        if tag == _TAG_PREFIX + kind and kind in ("int", "float", "bool", "null"):
+            value = _value(text, None, plain=True)
+            if kind == "float" and type(value) is int:
+                return float(value)
+            if type(value) is not {"int": int, "float": float, "bool": bool, "null": type(None)}[kind]:
+                raise ValueError(text)
+            return value
+        return text
+    if not plain:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return _int(text)
+    return _float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _int(text: str) -> int:
+    """An int of at most 64 bits; the length is looked at first, since Python refuses to convert thousands of digits. Raises _NumberError."""
+    digits = text.lstrip("+-").lstrip("0") if text[:2] not in ("0o", "0x") else text[2:].lstrip("0")
+    if len(digits) > 22:
+        raise _NumberError
+    value = int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if not -(2**63) <= value < 2**64:
+        raise _NumberError
+    return value
+
+
+def _float(text: str) -> float:
+    """A float; one that is not infinite by its spelling must not become so. Raises _NumberError."""
+    word = text.lower().replace(".inf", "inf").replace(".nan", "nan")
+    value = float(word)
+    if value in (float("inf"), float("-inf")) and "inf" not in word:
+        raise _NumberError
+    return value

@@ -1,0 +1,160 @@
+"""pydantic's errors in people's words.
+
+Owns the wording of every finding about a key of the spec. Codes: TG008 unknown key, TG009 something required is missing, TG010 a value of the wrong kind, TG011
+a value that is not allowed, TG012 a duration or size; the checks of the spec carry their own code (TG013 to TG017).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from tritongen.spec.models import ModelSpec, Spec
+from tritongen.spec.values import describe
+
+Path = tuple[str | int, ...]
+
+_MODELCONFIG_KEYS: Mapping[str, str] = {
+    "max_batch_size": "write batching: {max: 8}",
+    "dynamic_batching": "write batching: {preferred: [4, 8], max_queue_delay: 2ms}",
+    "preferred_batch_size": "write batching: {preferred: [4, 8]}",
+    "max_queue_delay_microseconds": "write batching: {max_queue_delay: 2ms}",
+    "instance_group": "write instances: [{kind: gpu, count: 2}]",
+    "version_policy": "write versions: {policy: latest, count: 1}",
+    "model_warmup": "write warmup: auto or a list of batch sizes",
+    "platform": "write backend: onnxruntime or backend: tensorrt",
+    "optimization": "write accelerator: tensorrt, or put it under config:",
+    "input": "inputs are read from the model file; put what should differ under config:",
+    "output": "outputs are read from the model file; put what should differ under config:",
+    "default_model_filename": "write source: path.onnx",
+}
+_PLAIN_OVERLAY = ("parameters", "response_cache", "sequence_batching", "metric_tags", "model_transaction_policy", "model_operations", "model_repository_agents")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What a finding says. `at_key` is True where the key itself is wrong, not its value."""
+
+    code: str
+    message: str
+    hint: str = ""
+    consequence: str = ""
+    at_key: bool = False
+
+
+def word(error: ErrorDetails) -> Wording:
+    """The wording for one pydantic error, without the key's name in front."""
+    kind, context, value = error["type"], error.get("ctx", {}), error["input"]
+    path: Path = tuple(error["loc"])
+    if kind == "tritongen":
+        return Wording(context["code"], context["message"], context["hint"], context["consequence"])
+    if kind == "unit":
+        return Wording("TG012", context["message"], "write the number and its unit together")
+    if kind == "extra_forbidden":
+        return _unknown_key(path)
+    if kind == "missing":
+        return _missing_key(path)
+    if kind == "literal_error":
+        return _not_a_choice(path, value, context["expected"])
+    if kind in ("greater_than_equal", "less_than_equal"):
+        limit = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+        return Wording("TG011", f"must be {limit}, and it is {value}", f"write a number that is {limit}")
+    if kind == "too_short":
+        return Wording("TG011", "the list is empty", "add an entry" if path == ("models",) else "add an entry, or remove the key")
+    return _wrong_kind(kind, value, error["msg"])
+
+
+def _wrong_kind(kind: str, value: object, original: str) -> Wording:
+    """A value of another kind than the key takes."""
+    if kind in ("int_type", "int_from_float", "int_parsing"):
+        is_digits = isinstance(value, str) and value.strip().isdigit()
+        return Wording(
+            "TG010", f"expected a whole number, got {describe(value)}", "remove the quotes" if is_digits else "write a number without quotes or decimals"
+        )
+    if kind == "string_type":
+        quote = isinstance(value, bool | int | float)
+        return Wording("TG010", f"expected a text, got {describe(value)}", "put it in quotes" if quote else "write a text")
+    if kind in ("tuple_type", "list_type"):
+        hint = f"write [{value}]" if isinstance(value, str | int | float) else "write a list: [..., ...], or one entry a line, each after '- '"
+        return Wording("TG010", f"expected a list, got {describe(value)}", hint)
+    if kind in ("model_type", "model_attributes_type", "dict_type", "mapping_type"):
+        return Wording("TG010", f"expected a mapping (key: value), got {describe(value)}", "write {key: value}, or one key: value a line, indented")
+    return Wording("TG010", f"{original[:1].lower()}{original[1:]}, got {describe(value)}")
+
+
+def _missing_key(path: Path) -> Wording:
+    parent, key = path[:-1], str(path[-1])
+    keys = fields_at(parent)
+    purpose = keys.get(key, "").split(". ")[0].split(": ")[0].rstrip(".:")
+    return Wording("TG009", f"{key!r} is missing", f"add {key}: ({purpose[:1].lower()}{purpose[1:]})" if purpose else f"add {key}:", at_key=True)
+
+
+def _unknown_key(path: Path) -> Wording:
+    """The closest valid key, or where the setting belongs."""
+    key = str(path[-1])
+    known = fields_at(path[:-1])
+    close = difflib.get_close_matches(key.lower().replace("-", "_"), known, n=1, cutoff=0.6)
+    in_model = "batching" in known
+    if close:
+        hint = f"did you mean {close[0]!r}?"
+    elif in_model and key in _MODELCONFIG_KEYS:
+        hint = _MODELCONFIG_KEYS[key]
+    elif in_model and key in _PLAIN_OVERLAY:
+        hint = f"put fields of Triton's ModelConfig under config: config: {{{key}: ...}}"
+    elif key in fields_at(("models", 0)) and not in_model:
+        hint = f"{key!r} is a key of a model: indent it below its '- name:'"
+    else:
+        hint = f"the keys here are: {', '.join(known)}"
+    return Wording("TG008", f"there is no key {key[:60]!r}", hint, at_key=True)
+
+
+def _not_a_choice(path: Path, value: object, expected: str) -> Wording:
+    """A text that is none of the allowed ones. `expected` is pydantic's list, such as `'a', 'b' or 'c'`."""
+    choices = [choice.strip("' ") for choice in expected.replace(" or ", ", ").split(",")]
+    code = "TG011" if isinstance(value, str) else "TG010"
+    close = difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.5) if isinstance(value, str) else []
+    hint = f"did you mean {close[0]!r}?" if close else f"write one of {', '.join(choices)}"
+    return Wording(code, f"expected one of {', '.join(choices)}; got {describe(value)}", hint)
+
+
+def fields_at(path: Sequence[str | int]) -> dict[str, str]:
+    """The valid keys at this place of a spec with their descriptions; empty where the keys are free (tensor names) or no mapping is expected."""
+    model: type[BaseModel] | None = Spec
+    rest = list(path)
+    while rest and model is not None:
+        part = rest.pop(0)
+        field = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
+        if field is None:
+            return {}
+        names_first = _is_mapping(field.annotation)
+        model = _model_inside(field.annotation)
+        while rest and (isinstance(rest[0], int) or names_first):
+            names_first = names_first and isinstance(rest[0], int)
+            rest.pop(0)
+    if model is None:
+        return {}
+    first = {"name": "", "source": ""} if model is ModelSpec else {}  # the keys that everybody starts with
+    return first | {field.alias or name: field.description or "" for name, field in model.model_fields.items()}
+
+
+def _is_mapping(annotation: Any) -> bool:  # noqa: ANN401 - annotations have no common type
+    return isinstance(origin := get_origin(annotation), type) and issubclass(origin, Mapping)
+
+
+def _model_inside(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - annotations have no common type
+    """The first pydantic model in an annotation such as `tuple[Annotated[M, ...], ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_inside(part)) is not None), None)
+
+
+def key_name(path: Sequence[str | int]) -> str:
+    """A path as people write it, within its model: `batching.preferred, item 2`, `instances.count`."""
+    parts = list(path[2:] if len(path) > 1 and path[0] == "models" and isinstance(path[1], int) else path)
+    name = ".".join(part[:60] for part in parts if isinstance(part, str))
+    return f"{name}, item {parts[-1] + 1}" if name and isinstance(parts[-1], int) else name
