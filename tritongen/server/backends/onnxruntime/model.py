@@ -1,18 +1,113 @@
-"""first light"""
+"""`TritonPythonModel`: what Triton's stub calls. One object for each model instance, each in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import json
 import os
-import onnxruntime as ort
-import triton_python_backend_utils as pb
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import triton_python_backend_utils as triton
+
+from . import checks, complete, graph, host, providers, settings, tensors, watchdog
+from .errors import ORT_ERRORS, RefusedError, ort_message
+from .execution import Executor
+
+REMARK = "tritongen-remark: "
+"""Start of a line for the user; `tritongen.server.log` looks for it in the server's log."""
+
+_DEFAULT_FILE = "model.onnx"
+
+
 class TritonPythonModel:
+    """One instance of an ONNX model."""
+
     @staticmethod
-    def auto_complete_config(cfg):
-        return cfg
-    def initialize(self, args):
-        p=os.path.join(args['model_repository'], args['model_version'], 'model.onnx')
-        self.s=ort.InferenceSession(p)
-    def execute(self, requests):
-        r=[]
-        for q in requests:
-            f={t.name(): t.as_numpy() for t in q.inputs()}
-            o=self.s.run(None,f)
-            r.append(pb.InferenceResponse([pb.Tensor(n.name,v) for n,v in zip(self.s.get_outputs(),o)]))
-        return r
+    def auto_complete_config(auto_complete_model_config: Any) -> Any:  # noqa: ANN401 - Triton's stub has no types
+        """Fill in what the config leaves out, where NVIDIA's backend would."""
+        config = auto_complete_model_config.as_dict()
+        if complete.is_needed(config):
+            path = host.model_file()
+            server = host.server_settings()
+            try:
+                session = _open(path, settings.session_options(config, path.parent.parent, server), [("CPUExecutionProvider", {})])
+                default = settings.integer(server.get("default-max-batch-size", str(complete.DEFAULT_MAX_BATCH_SIZE)))
+                remark = complete.complete(config, graph.read(session), default)
+            except RefusedError as error:
+                raise triton.TritonModelException(str(error)) from None
+            if remark:
+                _remark(config["name"], remark)
+        return auto_complete_model_config
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        """Load the model and prepare everything that does not depend on a request."""
+        watchdog.follow_parent()
+        config = json.loads(args["model_config"])
+        try:
+            self._executor = _executor(config, args)
+        except RefusedError as error:
+            raise triton.TritonModelException(str(error)) from None
+        self._decoupled = bool(config.get("model_transaction_policy", {}).get("decoupled"))
+        gc.collect()
+        gc.freeze()  # what lives now lives as long as the process: later collections need not look at it
+
+    def execute(self, requests: list[Any]) -> list[Any] | None:
+        """Answer a batch of requests."""
+        responses = self._executor.execute(requests)
+        if not self._decoupled:
+            return responses
+        for request, response in zip(requests, responses, strict=True):
+            request.get_response_sender().send(response, flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None
+
+    def finalize(self) -> None:
+        """Release the session before the interpreter ends."""
+        del self._executor
+
+
+def _executor(config: Mapping[str, Any], args: Mapping[str, str]) -> Executor:
+    """A session for this instance, checked against the config."""
+    folder = Path(args["model_repository"])
+    path = folder / args["model_version"] / (config.get("default_model_filename") or _DEFAULT_FILE)
+    chosen = providers.choose(config, args["model_instance_kind"], args["model_instance_device_id"], onnxruntime.get_available_providers())
+    if chosen.asked and hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()
+    session = _open(path, settings.session_options(config, folder, host.server_settings()), chosen.available)
+    lost = [*chosen.missing, *(name for name in chosen.asked if name not in session.get_providers())]
+    if lost:
+        _remark(args["model_name"], f"onnxruntime {onnxruntime.__version__} here cannot use {', '.join(lost)}; it runs on {', '.join(session.get_providers())}")
+    interface = graph.read(session)
+    _refuse_unserved(config)
+    checks.check(config, interface)
+    batching = config.get("max_batch_size", 0) > 0
+    inputs = tensors.ports(config.get("input", []), interface.inputs | interface.initializers, batching=batching)
+    outputs = tensors.ports(config.get("output", []), interface.outputs, batching=batching)
+    return Executor(tensors.runner(session, inputs, outputs), inputs, outputs, batching=batching, options=settings.run_options(config), triton=triton)
+
+
+def _open(path: Path, options: Any, chosen: Any) -> Any:  # noqa: ANN401
+    """A session from a file, or from the `model.onnx` inside where Triton's directory form is used. Raises RefusedError with onnxruntime's reason."""
+    if not path.exists():
+        raise RefusedError(f"failed to stat file {path}")
+    if path.is_dir():
+        path = path / _DEFAULT_FILE
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=[name for name, _ in chosen], provider_options=[given for _, given in chosen])
+    except ORT_ERRORS as error:
+        raise RefusedError(ort_message(error)) from error
+
+
+def _refuse_unserved(config: Mapping[str, Any]) -> None:
+    """Refuse what needs Triton's C++ interface: serving it half would give wrong answers."""
+    if checks.batch_input_names(config) or any(tensor.get("allow_ragged_batch") for tensor in config.get("input", [])):
+        raise RefusedError("ragged batches (allow_ragged_batch, batch_input) are served by NVIDIA's own backend only; the embedded one does not form them")
+    if checks.states(config):
+        raise RefusedError("implicit state (sequence_batching.state) is kept by NVIDIA's own backend only; the embedded one has none")
+
+
+def _remark(model: str, text: str) -> None:
+    """Say something to the user through the server's log, in one write, so that other stubs' lines do not mix with it."""
+    os.write(2, f"{REMARK}{json.dumps({'model': model, 'text': text})}\n".encode())

@@ -1,0 +1,118 @@
+"""Running requests: one by one, or a batch as one call of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import ORT_ERRORS, ort_message
+from .tensors import Array, Port, Run
+
+
+class SplitError(ValueError):
+    """An output has fewer rows than the batch, so that no request can be given its own."""
+
+
+class Executor:
+    """Answers requests with one session.
+
+    All that does not depend on a request is decided here once; the path of a single request through a model with plain tensors is kept as short as Python allows.
+
+    Args:
+        run: see `tensors.runner`.
+        inputs, outputs: the config's ports.
+        batching: whether the first dimension is the batch (`max_batch_size` above 0).
+        options: onnxruntime's run options, or None.
+        triton: the stub's `triton_python_backend_utils`.
+    """
+
+    def __init__(self, run: Run, inputs: Mapping[str, Port], outputs: Mapping[str, Port], *, batching: bool, options: Any, triton: Any) -> None:  # noqa: ANN401
+        self._run = run
+        self._inputs = inputs
+        self._outputs = outputs
+        self._batching = batching
+        self._options = options
+        self._tensor = triton.Tensor
+        self._response = triton.InferenceResponse
+        self._error = triton.TritonError
+        self._plain_inputs = all(port.is_plain for port in inputs.values())
+        self._plain_outputs = all(port.is_plain for port in outputs.values())
+        self._joins = batching and not any(port.scalar for port in (*inputs.values(), *outputs.values()))
+
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
+        """One response for each request, in order."""
+        if len(requests) > 1 and self._joins:
+            return self._together(requests)
+        return [self._alone(request) for request in requests]
+
+    def _feed(self, request: Any) -> dict[str, Array]:  # noqa: ANN401
+        """The request's arrays by input name."""
+        if self._plain_inputs:
+            return {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+        feed = {}
+        for tensor in request.inputs():
+            name = tensor.name()
+            port = self._inputs.get(name)  # None: a control of the sequence batcher, which the config lists elsewhere
+            feed[name] = tensor.as_numpy() if port is None else port.read(tensor)
+        return feed
+
+    def _alone(self, request: Any) -> Any:  # noqa: ANN401
+        """Run one request by itself."""
+        names = request.requested_output_names()
+        try:
+            feed = self._feed(request)
+            arrays = self._run(names, feed, self._options)
+            if self._batching:
+                self._check_rows(names, arrays, _rows(feed))
+            return self._answer(names, arrays)
+        except ORT_ERRORS as error:
+            return self._failure(error)
+
+    def _together(self, requests: Sequence[Any]) -> list[Any]:
+        """Run several requests as one batch. Where the batch fails, each runs alone, so that only the culprit is told so."""
+        try:
+            feeds = [self._feed(request) for request in requests]
+            wanted = [request.requested_output_names() for request in requests]
+            names = wanted[0] if all(asked == wanted[0] for asked in wanted) else list(dict.fromkeys(name for asked in wanted for name in asked))
+            joined = {name: np.concatenate([feed[name] for feed in feeds]) for name in feeds[0]}
+            arrays = self._run(names, joined, self._options)
+            self._check_rows(names, arrays, _rows(joined))
+            responses = []
+            start = 0
+            for feed, asked in zip(feeds, wanted, strict=True):
+                end = start + _rows(feed)
+                own = {name: array[start:end] for name, array in zip(names, arrays, strict=True)}
+                responses.append(self._answer(asked, [own[name] for name in asked]))
+                start = end
+        except (*ORT_ERRORS, KeyError):
+            return [self._alone(request) for request in requests]
+        return responses
+
+    def _check_rows(self, names: Sequence[str], arrays: Sequence[Array], rows: int) -> None:
+        """Refuse outputs that cannot be split by rows, in the words of NVIDIA's backend; a scalar counts as one row."""
+        for name, array in zip(names, arrays, strict=True):
+            found = array.shape[0] if array.ndim else 1
+            if found < rows:
+                raise SplitError(f"failed to split the output tensor '{name}' in responses: expected batch size of at least {rows} in model output, got {found}")
+
+    def _answer(self, names: Sequence[str], arrays: Sequence[Array]) -> Any:  # noqa: ANN401
+        make = self._tensor
+        if self._plain_outputs:
+            return self._response([make(name, array) for name, array in zip(names, arrays, strict=True)])
+        return self._response([self._outputs[name].write(array, make) for name, array in zip(names, arrays, strict=True)])
+
+    def _failure(self, error: Exception) -> Any:  # noqa: ANN401
+        if isinstance(error, SplitError):
+            return self._response([], self._error(str(error), self._error.UNSUPPORTED))
+        if type(error) in (ValueError, UnicodeDecodeError):
+            return self._response([], self._error(str(error), self._error.INVALID_ARG))
+        return self._response([], self._error(ort_message(error), self._error.INTERNAL))
+
+
+def _rows(feed: Mapping[str, Array]) -> int:
+    """Batch size of a feed: the first dimension of any input (Triton has checked that all agree)."""
+    for array in feed.values():
+        return array.shape[0] if array.ndim else 1
+    return 0
