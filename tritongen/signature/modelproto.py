@@ -1,0 +1,300 @@
+"""An ONNX `ModelProto` walked on the wire: the few facts that a signature needs, as the file states them.
+
+Owns the field numbers of the ONNX format (onnx.proto, which never renumbers). Nothing is judged here: names stay bytes, element types stay numbers, and
+`onnx.py` beside this module decides what Triton can serve. Nodes are walked for their domains, sub-graphs and references to external data; the payload of
+a tensor is never read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tritongen.signature.tensors import Dim
+from tritongen.signature.wire import MAX_DEPTH, Source, Span, WireError, signed, signed32
+
+# Tags are `field number << 3 | wire type`, as they stand in the file: 0 is a varint, 2 has a length, 5 is four bytes, 1 is eight bytes.
+_MODEL_IR_VERSION, _MODEL_PRODUCER, _MODEL_PRODUCER_VERSION, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_FUNCTION = 0x08, 0x12, 0x1A, 0x3A, 0x42, 0xCA
+_OPSET_DOMAIN, _OPSET_VERSION = 0x0A, 0x10
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 0x0A, 0x2A, 0x5A, 0x62, 0x7A
+_FUNCTION_NAME, _FUNCTION_NODE, _FUNCTION_DOMAIN, _FUNCTION_ATTRIBUTE = 0x0A, 0x3A, 0x52, 0x5A
+_NODE_OP_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 0x22, 0x2A, 0x3A
+_ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_SPARSE = 0x2A, 0x32, 0xB2
+_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSES = 0x52, 0x5A, 0xBA
+_TENSOR_DIM, _TENSOR_DIMS_PACKED, _TENSOR_DATA_TYPE, _TENSOR_NAME, _TENSOR_EXTERNAL, _TENSOR_DATA_LOCATION = 0x08, 0x0A, 0x10, 0x42, 0x6A, 0x70
+_SPARSE_VALUES, _SPARSE_INDICES = 0x0A, 0x12
+_ENTRY_KEY, _ENTRY_VALUE = 0x0A, 0x12
+_VALUE_NAME, _VALUE_TYPE = 0x0A, 0x12
+_TYPE_TENSOR = 0x0A
+_TENSOR_TYPE_ELEMENT, _TENSOR_TYPE_SHAPE = 0x08, 0x12
+_SHAPE_DIM, _DIM_VALUE, _DIM_PARAM = 0x0A, 0x08, 0x12
+_TYPE_KINDS = {_TYPE_TENSOR: "tensor", 0x22: "sequence", 0x2A: "map", 0x3A: "opaque", 0x42: "sparse tensor", 0x4A: "optional"}
+
+MODEL_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2})
+"""The tags that a ModelProto may have at its outermost level."""
+
+# Repeated values that may come one field each, by the thousands: the data fields of a tensor, the ints, floats and strings of an attribute (tree ensembles).
+_TENSOR_BULK = frozenset({0x25, 0x28, 0x32, 0x38, 0x51, 0x58})
+_ATTRIBUTE_BULK = frozenset({0x3D, 0x40, 0x4A})
+_NODE_BULK = frozenset({0x0A, 0x12})
+_MAX_RANK = 64
+_EXTERNAL = 1
+
+_OWN_DOMAINS = frozenset(
+    {
+        b"", b"ai.onnx", b"ai.onnx.ml", b"ai.onnx.training", b"ai.onnx.preview", b"ai.onnx.preview.training",
+        b"com.microsoft", b"com.microsoft.nchwc", b"com.microsoft.dml", b"com.microsoft.experimental", b"com.ms.internal.nhwc",
+    }
+)  # fmt: skip  # from the constants.h of ONNX (onnx/common) and of ONNX Runtime (core/graph)
+
+
+@dataclass
+class ValueInfo:
+    """A graph input or output. `kind` is "" where the file states no type; `shape` is None where a tensor's type states no shape."""
+
+    name: bytes = b""
+    kind: str = ""
+    elem_type: int = 0
+    shape: tuple[Dim, ...] | None = None
+
+
+@dataclass
+class Tensor:
+    """A tensor without its payload. `external` holds the entries of its external-data record, None where its bytes are in the model file."""
+
+    name: bytes = b""
+    data_type: int = 0
+    dims: tuple[int, ...] = ()
+    external: dict[bytes, bytes] | None = None
+
+
+@dataclass
+class ModelProto:
+    """What was found in the file. `operators` are the (domain, type) pairs of nodes outside ONNX's and ONNX Runtime's domains."""
+
+    ir_version: int = 0
+    producer: bytes = b""
+    producer_version: bytes = b""
+    opsets: list[tuple[bytes, int]] = field(default_factory=list)
+    has_graph: bool = False
+    inputs: list[ValueInfo] = field(default_factory=list)
+    outputs: list[ValueInfo] = field(default_factory=list)
+    initializers: set[bytes] = field(default_factory=set)
+    operators: set[tuple[bytes, bytes]] = field(default_factory=set)
+    functions: set[tuple[bytes, bytes]] = field(default_factory=set)
+    external: list[Tensor] = field(default_factory=list)
+
+
+def walk(source: Source) -> ModelProto:
+    """Walks a whole model file.
+
+    Raises WireError where the bytes are not valid, CutShortError where the file ends before the model does.
+    """
+    return _Walk(source).model()
+
+
+class _Walk:
+    """One pass over a file. Nested graphs wait in a queue, so the depth of the file never becomes the depth of our stack."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found = ModelProto()
+        self.pending: deque[tuple[Span, int]] = deque()
+
+    def model(self) -> ModelProto:
+        graph: list[Span] = []
+        functions: list[Span] = []
+        found, source = self.found, self.source
+        for tag, start, stop in source.fields(((0, source.size),)):
+            if tag == _MODEL_IR_VERSION:
+                found.ir_version = signed(start)
+            elif tag == _MODEL_PRODUCER:
+                found.producer = source.string(start, stop)
+            elif tag == _MODEL_PRODUCER_VERSION:
+                found.producer_version = source.string(start, stop)
+            elif tag == _MODEL_OPSET:
+                found.opsets.append(self._opset((start, stop)))
+            elif tag == _MODEL_GRAPH:
+                graph.append((start, stop))
+            elif tag == _MODEL_FUNCTION:
+                functions.append((start, stop))
+        found.has_graph = bool(graph)
+        self._main_graph(graph)
+        for function in functions:
+            self._function(function)
+        while self.pending:
+            span, depth = self.pending.popleft()
+            self._subgraph(span, depth)
+        return found
+
+    def _opset(self, span: Span) -> tuple[bytes, int]:
+        domain, version = b"", 0
+        for tag, start, stop in self.source.fields((span,)):
+            if tag == _OPSET_DOMAIN:
+                domain = self.source.string(start, stop)
+            elif tag == _OPSET_VERSION:
+                version = signed(start)
+        return domain, version
+
+    def _main_graph(self, spans: Sequence[Span]) -> None:
+        found = self.found
+        for tag, start, stop in self.source.fields(spans):
+            if tag == _GRAPH_NODE:
+                self._node((start, stop), 1)
+            elif tag == _GRAPH_INITIALIZER:
+                found.initializers.add(self._tensor(((start, stop),)).name)
+            elif tag == _GRAPH_SPARSE:
+                found.initializers.add(self._sparse(((start, stop),)))
+            elif tag == _GRAPH_INPUT:
+                found.inputs.append(self._value((start, stop)))
+            elif tag == _GRAPH_OUTPUT:
+                found.outputs.append(self._value((start, stop)))
+
+    def _subgraph(self, span: Span, depth: int) -> None:
+        """A graph inside an attribute: its inputs and outputs are nobody's business, its tensors and nodes are."""
+        if depth > MAX_DEPTH:
+            raise WireError(f"graphs nested more than {MAX_DEPTH} protobuf levels deep", span[0])
+        for tag, start, stop in self.source.fields((span,)):
+            if tag == _GRAPH_NODE:
+                self._node((start, stop), depth)
+            elif tag == _GRAPH_INITIALIZER:
+                self._tensor(((start, stop),))
+            elif tag == _GRAPH_SPARSE:
+                self._sparse(((start, stop),))
+
+    def _function(self, span: Span) -> None:
+        name = domain = b""
+        for tag, start, stop in self.source.fields((span,)):
+            if tag == _FUNCTION_NAME:
+                name = self.source.string(start, stop)
+            elif tag == _FUNCTION_DOMAIN:
+                domain = self.source.string(start, stop)
+            elif tag == _FUNCTION_NODE:
+                self._node((start, stop), 1)
+            elif tag == _FUNCTION_ATTRIBUTE:
+                self._attribute((start, stop), 1)
+        self.found.functions.add((domain, name))
+
+    def _node(self, span: Span, depth: int) -> None:
+        domain = b""
+        op_type: Span | None = None
+        for tag, start, stop in self.source.fields((span,), _NODE_BULK):
+            if tag == _NODE_ATTRIBUTE:
+                self._attribute((start, stop), depth + 1)
+            elif tag == _NODE_DOMAIN:
+                domain = self.source.string(start, stop)
+            elif tag == _NODE_OP_TYPE:
+                op_type = (start, stop)
+        if domain not in _OWN_DOMAINS:
+            self.found.operators.add((domain, self.source.string(*op_type) if op_type else b""))
+
+    def _attribute(self, span: Span, depth: int) -> None:
+        tensor: list[Span] = []
+        graph: list[Span] = []
+        sparse: list[Span] = []
+        for tag, start, stop in self.source.fields((span,), _ATTRIBUTE_BULK):
+            if tag == _ATTRIBUTE_TENSOR:
+                tensor.append((start, stop))
+            elif tag == _ATTRIBUTE_GRAPH:
+                graph.append((start, stop))
+            elif tag == _ATTRIBUTE_SPARSE:
+                sparse.append((start, stop))
+            elif tag == _ATTRIBUTE_TENSORS:
+                self._tensor(((start, stop),))
+            elif tag == _ATTRIBUTE_GRAPHS:
+                self.pending.append(((start, stop), depth + 2))
+            elif tag == _ATTRIBUTE_SPARSES:
+                self._sparse(((start, stop),))
+        self.pending.extend((part, depth + 2) for part in graph)
+        if tensor:
+            self._tensor(tensor)
+        if sparse:
+            self._sparse(sparse)
+
+    def _tensor(self, spans: Sequence[Span]) -> Tensor:
+        tensor, location = Tensor(), 0
+        dims: list[int] = []
+        entries: dict[bytes, bytes] = {}
+        for tag, start, stop in self.source.fields(spans, _TENSOR_BULK):
+            if tag == _TENSOR_NAME:
+                tensor.name = self.source.string(start, stop)
+            elif tag == _TENSOR_DIM and len(dims) < _MAX_RANK:
+                dims.append(signed(start))
+            elif tag == _TENSOR_DIMS_PACKED:
+                dims.extend(signed(value) for value in self.source.packed(start, stop))
+            elif tag == _TENSOR_DATA_TYPE:
+                tensor.data_type = signed32(start)
+            elif tag == _TENSOR_EXTERNAL:
+                entries.update([self._entry((start, stop))])
+            elif tag == _TENSOR_DATA_LOCATION and signed32(start) in (0, _EXTERNAL):
+                location = signed32(start)  # an unknown value of an enum is an unknown field, by protobuf's rule
+        if location == _EXTERNAL:
+            tensor.dims, tensor.external = tuple(dims), entries
+            self.found.external.append(tensor)
+        return tensor
+
+    def _entry(self, span: Span) -> tuple[bytes, bytes]:
+        key = value = b""
+        for tag, start, stop in self.source.fields((span,)):
+            if tag == _ENTRY_KEY:
+                key = self.source.string(start, stop)
+            elif tag == _ENTRY_VALUE:
+                value = self.source.string(start, stop)
+        return key, value
+
+    def _sparse(self, spans: Sequence[Span]) -> bytes:
+        """Walks a sparse tensor and gives its name, which is that of its values."""
+        values: list[Span] = []
+        indices: list[Span] = []
+        for tag, start, stop in self.source.fields(spans):
+            if tag == _SPARSE_VALUES:
+                values.append((start, stop))
+            elif tag == _SPARSE_INDICES:
+                indices.append((start, stop))
+        self._tensor(indices)
+        return self._tensor(values).name
+
+    def _value(self, span: Span) -> ValueInfo:
+        value = ValueInfo()
+        types: list[Span] = []
+        for tag, start, stop in self.source.fields((span,)):
+            if tag == _VALUE_NAME:
+                value.name = self.source.string(start, stop)
+            elif tag == _VALUE_TYPE:
+                types.append((start, stop))
+        tensor: list[Span] = []
+        for tag, start, stop in self.source.fields(types):
+            kind = _TYPE_KINDS.get(tag, value.kind)
+            if kind != value.kind:  # the kinds are a oneof: a later one replaces an earlier one, the same one merges with it
+                tensor.clear()
+            value.kind = kind
+            if tag == _TYPE_TENSOR:
+                tensor.append((start, stop))
+        self._tensor_type(value, tensor)
+        return value
+
+    def _tensor_type(self, value: ValueInfo, spans: Sequence[Span]) -> None:
+        shape: list[Span] = []
+        for tag, start, stop in self.source.fields(spans):
+            if tag == _TENSOR_TYPE_ELEMENT:
+                value.elem_type = signed32(start)
+            elif tag == _TENSOR_TYPE_SHAPE:
+                shape.append((start, stop))
+        if shape:
+            value.shape = tuple(self._dim((start, stop)) for tag, start, stop in self.source.fields(shape) if tag == _SHAPE_DIM)
+
+    def _dim(self, span: Span) -> Dim:
+        """One dimension; a size below zero and an empty name say nothing, so they are None."""
+        dim: Dim = None
+        for tag, start, stop in self.source.fields((span,)):
+            if tag == _DIM_VALUE:
+                dim = signed(start) if signed(start) >= 0 else None
+            elif tag == _DIM_PARAM:
+                dim = text(self.source.string(start, stop)) or None
+        return dim
+
+
+def text(raw: bytes) -> str:
+    """Bytes of a name as text; those that are not UTF-8 are shown as hexadecimal escapes."""
+    return raw.decode("utf-8", errors="backslashreplace")
