@@ -1,7 +1,7 @@
 """The embedded server: a real Triton on this machine, from a folder of models to answered requests.
 
-    with start(Path("model_repository"), ServerOptions(http_port=0)) as server:
-        print(server.http_url, server.models)
+with start(Path("model_repository"), ServerOptions(http_port=0)) as server:
+    print(server.http_url, server.models)
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ class EmbeddedServer:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """By model, why it did not load; only the log has it. Not empty only where the server was started with `exit_on_error=False`, or models were loaded later."""
+        """By model, why it did not load; only the log has it.
+
+        Not empty only where the server was started with `exit_on_error=False`, or models were loaded later.
+        """
         return {name: reason for name, reason in log.read(self.log()).reasons.items() if self.models.get(name) != "READY"}
 
     def log(self) -> str:
@@ -227,7 +230,9 @@ def _failure(status: int | None, options: ServerOptions, chosen: Ports, private:
         return _PortTakenError(found.taken_ports)
     if found.taken_ports:
         listed = ", ".join(str(port) for port in sorted(found.taken_ports))
-        return ServerStartError(f"another program took port {listed} on {options.host} while the models were loaded", log_tail=log.tail(text), hint="give port 0 for any free one")
+        return ServerStartError(
+            f"another program took port {listed} on {options.host} while the models were loaded", log_tail=log.tail(text), hint="give port 0 for any free one"
+        )
     if found.reasons:
         listed = "\n".join(f"  {model}: {reason}" for model, reason in sorted(found.reasons.items()))
         return ServerStartError(f"Triton did not load {len(found.reasons)} of the models:\n{listed}", reasons=found.reasons, log_tail=log.tail(text))

@@ -1,4 +1,5 @@
-"""Which Python the embedded server runs on: the current one where it has all that is needed, else the private environment that `tritongen doctor --setup` makes.
+"""Which Python the embedded server runs on: the current one where it has all that is needed, else the private environment that `tritongen doctor --setup`
+makes.
 
 `shortcomings` is the one list of what an interpreter must have; `doctor` shows it, `choose` acts on it.
 """
@@ -90,17 +91,25 @@ def shortcomings(interpreter: Interpreter) -> list[Shortcoming]:
         found.append(Shortcoming("nvidia-pytriton", "not installed", "there is no Triton to start", "pip install 'tritongen[serve]'"))
     elif interpreter.wheel != WHEEL_VERSION:
         found.append(
-            Shortcoming("nvidia-pytriton", interpreter.wheel or "of unknown version", f"only {WHEEL_VERSION} is known to work", f"pip install nvidia-pytriton=={WHEEL_VERSION}")
+            Shortcoming(
+                "nvidia-pytriton",
+                interpreter.wheel or "of unknown version",
+                f"only {WHEEL_VERSION} is known to work",
+                f"pip install nvidia-pytriton=={WHEEL_VERSION}",
+            )
         )
     elif not (interpreter.pytriton / "tritonserver" / "python_backend_stubs" / interpreter.minor).is_dir():
-        found.append(Shortcoming("Python", interpreter.minor, "Triton's wheel has no stub for this Python version", f"use Python 3.10 to 3.12, or run: {SETUP_COMMAND}"))
+        found.append(
+            Shortcoming("Python", interpreter.minor, "Triton's wheel has no stub for this Python version", f"use Python 3.10 to 3.12, or run: {SETUP_COMMAND}")
+        )
     if interpreter.libpython is None:
         found.append(
             Shortcoming(
                 f"libpython{interpreter.minor}.so.1.0",
                 "not found",
                 "Triton's stub is linked to it and does not start",
-                f"install it (Debian and Ubuntu: apt install libpython{interpreter.minor}; pyenv: rebuild with PYTHON_CONFIGURE_OPTS=--enable-shared), or run: {SETUP_COMMAND}",
+                f"install it (Debian and Ubuntu: apt install libpython{interpreter.minor}; pyenv: rebuild with PYTHON_CONFIGURE_OPTS=--enable-shared), "
+                f"or run: {SETUP_COMMAND}",
             )
         )
     if not numpy_is_old(interpreter.numpy):
@@ -132,7 +141,9 @@ def choose() -> Environment:
         private = probe(private_python())
         if not (private_lacks := shortcomings(private)):
             return _environment(private)
-        raise EnvironmentProblem(f"the private server environment {private_environment()} is damaged: {_listed(private_lacks)}", hint=f"make it again: {SETUP_COMMAND}")
+        raise EnvironmentProblem(
+            f"the private server environment {private_environment()} is damaged: {_listed(private_lacks)}", hint=f"make it again: {SETUP_COMMAND}"
+        )
     if all(item.part in ("nvidia-pytriton", "onnxruntime") and item.found == "not installed" for item in lacking):
         raise MissingExtra("serve", "the embedded Triton")
     raise EnvironmentProblem(

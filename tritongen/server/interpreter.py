@@ -1,6 +1,7 @@
 """A Python interpreter as the embedded server sees it: which Triton, numpy and onnxruntime it has, and where its shared library lies.
 
-Facts only, got by running the interpreter; `environment` decides what they mean. Nothing is imported there but the standard library: not numpy, not onnxruntime, not pytriton.
+Facts only, got by running the interpreter; `environment` decides what they mean. Nothing is imported there but the standard library: not numpy, not
+onnxruntime, not pytriton.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class Interpreter:
 def clean_environment() -> dict[str, str]:
     """This process's environment variables without those that change what a Python imports.
 
-    The server and every probe of an interpreter run with these, so that the probe sees what Triton's stub will see, and so that `PYTHONPATH` cannot slip a module under Triton.
+    The server and every probe of an interpreter run with these, so that the probe sees what Triton's stub will see, and so that `PYTHONPATH` cannot slip a
+    module under Triton.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") or name in _KEPT_PYTHON_VARIABLES}
     kept.pop("VIRTUAL_ENV", None)
@@ -96,7 +98,14 @@ def probe(executable: Path) -> Interpreter:
     with tempfile.TemporaryDirectory(prefix="tritongen-probe-") as empty:
         try:
             done = subprocess.run(
-                [str(executable), "-c", _PROBE], cwd=empty, env=clean_environment(), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
+                [str(executable), "-c", _PROBE],
+                cwd=empty,
+                env=clean_environment(),
+                capture_output=True,
+                text=True,
+                timeout=_PROBE_TIMEOUT_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EnvironmentProblem(f"the Python interpreter {executable} cannot be run: {error}") from error

@@ -43,7 +43,8 @@ _OURS = (
 class ServerOptions:
     """Settings of one embedded server.
 
-    A port of None means Triton's default (8000, 8001, 8002), or a free one where the default is taken; 0 means any free one; a number means this one or an error.
+    A port of None means Triton's default (8000, 8001, 8002), or a free one where the default is taken; 0 means any free one; a number means this one or an
+    error.
 
     Attributes:
         host: address to listen on.
@@ -52,7 +53,8 @@ class ServerOptions:
         load_models: models to load at the start; only with `model_control="explicit"`.
         poll_interval_s: seconds between two looks at the repository; only with `model_control="poll"`.
         strict: refuse models whose config this machine cannot honour, instead of serving an adapted copy.
-        release: the NGC release that the repository is meant for, such as `25.08`. The embedded server is always 24.10; another release is mentioned in its warnings.
+        release: the NGC release that the repository is meant for, such as `25.08`. The embedded server is always 24.10; another release is mentioned in its
+            warnings.
         exit_on_error: give up when one model fails to load. If False, the server starts with the models that did load.
         extra_args: further tritonserver options, such as `--log-verbose=1`; an option that is set by a field here is refused.
         start_timeout_s: seconds until every model must be loaded.
@@ -95,7 +97,9 @@ def _port_problems(options: ServerOptions) -> list[Diagnostic]:
     owner: dict[int, str] = {}
     for name, port in named.items():
         if port and port in owner:
-            problems.append(_problem(f"port {port} is given for both {owner[port]} and {name}", "each protocol needs a port of its own; 0 stands for any free one"))
+            problems.append(
+                _problem(f"port {port} is given for both {owner[port]} and {name}", "each protocol needs a port of its own; 0 stands for any free one")
+            )
         elif port:
             owner[port] = name
     return problems

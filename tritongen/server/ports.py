@@ -1,7 +1,8 @@
 """Which ports a server listens on.
 
-Triton binds its ports itself, after the models are loaded; between the choice here and that moment another program can take a port. `EmbeddedServer` then starts again with others, as far as they were not
-given by the user. Free ports are taken from below the range that the kernel hands out to outgoing connections, so that this stays rare.
+Triton binds its ports itself, after the models are loaded; between the choice here and that moment another program can take a port. `EmbeddedServer` then
+starts again with others, as far as they were not given by the user. Free ports are taken from below the range that the kernel hands out to outgoing
+connections, so that this stays rare.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def choose(options: ServerOptions, *, avoid: frozenset[int] = frozenset()) -> Po
     try:
         taken = {name: port for name, port in asked.items() if port and not is_free(options.host, port)}
     except socket.gaierror as error:
-        raise EnvironmentProblem(f"the host {options.host!r} cannot be listened on: {error.strerror}", hint="use 127.0.0.1, 0.0.0.0 or an address of this machine") from error
+        raise EnvironmentProblem(
+            f"the host {options.host!r} cannot be listened on: {error.strerror}", hint="use 127.0.0.1, 0.0.0.0 or an address of this machine"
+        ) from error
     if taken:
         listed = ", ".join(f"{port} ({name})" for name, port in taken.items())
         raise EnvironmentProblem(f"already in use on {options.host}: port {listed}", hint="end what listens there, or give port 0 for any free one")
@@ -97,5 +100,10 @@ def listens(pid: int, port: int) -> bool:
     except OSError:
         return True
     listening = "0A"  # TCP_LISTEN
-    rows = [fields for table in tables for fields in map(str.split, table.splitlines()[1:]) if fields[3] == listening and int(fields[1].rpartition(":")[2], 16) == port]
+    rows = [
+        fields
+        for table in tables
+        for fields in map(str.split, table.splitlines()[1:])
+        if fields[3] == listening and int(fields[1].rpartition(":")[2], 16) == port
+    ]
     return any(f"socket:[{fields[9]}]" in links for fields in rows)

@@ -1,7 +1,7 @@
 """The private folder of one server: copies of the backends, an empty working directory, the log.
 
-The folder's name says whose it is (`tritongen-<pid>-<start time>-<pid namespace>-…`), and the server's /dev/shm regions carry the same name, so that what a crash leaves behind is recognised and
-removed by the next start, while nothing of a running server is ever touched.
+The folder's name says whose it is (`tritongen-<pid>-<start time>-<pid namespace>-…`), and the server's /dev/shm regions carry the same name, so that what a
+crash leaves behind is recognised and removed by the next start, while nothing of a running server is ever touched.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def create(environment: Environment) -> Runtime:
         runtime = Runtime(Path(tempfile.mkdtemp(prefix=name, dir=base)))
         _fill(runtime, environment)
     except OSError as error:
-        raise EnvironmentProblem(f"the server's private folder cannot be made in {base}: {error.strerror}", hint="make room there, or point TMPDIR elsewhere") from error
+        raise EnvironmentProblem(
+            f"the server's private folder cannot be made in {base}: {error.strerror}", hint="make room there, or point TMPDIR elsewhere"
+        ) from error
     return runtime
 
 
@@ -108,16 +110,20 @@ def _fill(runtime: Runtime, environment: Environment) -> None:
 def variables(runtime: Runtime, environment: Environment, base: dict[str, str]) -> dict[str, str]:
     """Environment variables of the server, made from `base` (see `interpreter.clean_environment`).
 
-    The stub embeds Python and finds its site-packages by looking for `python3` on PATH; in a virtual environment that must be the environment's own, whose `pyvenv.cfg` lies beside it.
-    `lib` holds nothing but libpython, so that no other library of that folder can come before the system's.
+    The stub embeds Python and finds its site-packages by looking for `python3` on PATH; in a virtual environment that must be the environment's own, whose
+    `pyvenv.cfg` lies beside it. `lib` holds nothing but libpython, so that no other library of that folder can come before the system's.
     """
     interpreter = environment.interpreter
     executables = interpreter.prefix / "bin" if interpreter.is_virtual else runtime.folder / "bin"
     made = dict(base)
     made["PATH"] = os.pathsep.join(part for part in (str(executables), base.get("PATH", "")) if part)
-    made["LD_LIBRARY_PATH"] = os.pathsep.join(part for part in (str(environment.libraries), str(runtime.folder / "lib"), base.get("LD_LIBRARY_PATH", "")) if part)
+    made["LD_LIBRARY_PATH"] = os.pathsep.join(
+        part for part in (str(environment.libraries), str(runtime.folder / "lib"), base.get("LD_LIBRARY_PATH", "")) if part
+    )
     made["PYTHONPATH"] = str(runtime.modules)
     made["PYTHONDONTWRITEBYTECODE"] = "1"
+    # onnxruntime >= 1.29 reports model names and graph hashes to its maker by default, and waits up to a second for that at its end (its Privacy.md names the switch)
+    made.setdefault("ORT_DISABLE_TELEMETRY", "1")
     if interpreter.is_virtual:
         made["VIRTUAL_ENV"] = str(interpreter.prefix)
     return made

@@ -1,13 +1,14 @@
 """A small process between tritongen and tritonserver, so that no server outlives the one who started it.
 
-Run as `python -I -S supervisor.py <spec>`, where the spec is JSON: `argv`, `cwd`, `log`, `shm_prefix`, `folder`, `owner` (a pid). It is no part of the package's import graph: standard library
-only, nothing from tritongen, since it must start in milliseconds and hold on when everything else has gone.
+Run as `python -I -S supervisor.py <spec>`, where the spec is JSON: `argv`, `cwd`, `log`, `shm_prefix`, `folder`, `owner` (a pid). It is no part of the
+package's import graph: standard library only, nothing from tritongen, since it must start in milliseconds and hold on when everything else has gone.
 
-- Standard input is the owner's lifeline: a line `stop <seconds>` ends the server with that much patience; end of file means that the owner is gone. A pidfd on the owner says the same where a forked
-  child still holds the other end of the pipe.
+- Standard input is the owner's lifeline: a line `stop <seconds>` ends the server with that much patience; end of file means that the owner is gone. A pidfd on
+  the owner says the same where a forked child still holds the other end of the pipe.
 - Standard output carries one JSON line `{"pid": ...}` once tritonserver runs.
 - It is a child subreaper: Triton's stubs come to it when tritonserver dies, and are killed here.
-- At the end the server's /dev/shm regions are removed, and its folder too where the owner cannot do that any more. The exit status is tritonserver's (128 + the signal's number where a signal ended it).
+- At the end the server's /dev/shm regions are removed, and its folder too where the owner cannot do that any more. The exit status is tritonserver's (128 + the
+  signal's number where a signal ended it).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Supervisor:
         if self.child == 0:
             self._become_server(log, parent)
         os.close(log)
-        print(json.dumps({"pid": self.child}), flush=True)
+        os.write(1, json.dumps({"pid": self.child}).encode() + b"\n")
 
     def _become_server(self, log: int, parent: int) -> NoReturn:
         try:
@@ -74,7 +75,7 @@ class Supervisor:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.chdir(self.spec["cwd"])
-            os.execv(self.spec["argv"][0], self.spec["argv"])
+            os.execv(self.spec["argv"][0], self.spec["argv"])  # noqa: S606 - an argument list of our own making
         except OSError as error:
             os.write(log, f"cannot execute {self.spec['argv'][0]}: {error}\n".encode())
         os._exit(126)
@@ -119,19 +120,28 @@ class Supervisor:
 
     def end(self, grace_s: float) -> None:
         """End the server, softly and then hard, and everything that it started."""
+        unloaded = False
         if not self.reap() and grace_s > 0:
             os.kill(self.child, signal.SIGTERM)
-            self._wait_for_child(grace_s)
+            unloaded = self._wait_until_unloaded(grace_s)
         if not self.reap():
             os.kill(self.child, signal.SIGKILL)
         self._kill_children()
+        if unloaded:
+            self.status = 0
 
-    def _wait_for_child(self, grace_s: float) -> None:
-        """Wait up to `grace_s`; a further `stop` line, or the owner's end, shortens it."""
+    def _wait_until_unloaded(self, grace_s: float) -> bool:
+        """Wait up to `grace_s` until tritonserver has ended or all its stubs have; a further `stop` line, or the owner's end, shortens it.
+
+        True where the stubs were gone first: every model is finalised then (this Triton has no backend but Python's), and what follows in tritonserver is only
+        a look once a second whether it may go.
+        """
         deadline = time.monotonic() + grace_s
         while not self.reap() and time.monotonic() < deadline:
+            if not _children(self.child):
+                return True
             watched = [self.wake_read] if self.owner_gone else [self.wake_read, 0]
-            ready, _, _ = select.select(watched, [], [], min(0.2, max(0.0, deadline - time.monotonic())))
+            ready, _, _ = select.select(watched, [], [], min(0.05, max(0.0, deadline - time.monotonic())))
             if self.wake_read in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wake_read, 4096)
@@ -140,6 +150,7 @@ class Supervisor:
                 self.owner_gone = not command
                 patience = float(command[-1]) if command else ORPHAN_GRACE_S
                 deadline = min(deadline, time.monotonic() + patience)
+        return False
 
     def _kill_children(self) -> None:
         """Kill what is left below this process until nothing is; stubs arrive here when tritonserver has died."""
@@ -161,7 +172,7 @@ class Supervisor:
             for entry in os.scandir("/dev/shm"):  # noqa: S108 - where shm_open keeps its regions; not a temporary file of ours
                 if entry.name.startswith(prefix):
                     with contextlib.suppress(OSError):
-                        os.unlink(entry.path)
+                        os.unlink(entry.path)  # noqa: PTH108 - pathlib takes as long to import as the rest of this script
         if self.owner_gone or os.getppid() != self.spec["owner"]:
             import shutil
 
@@ -179,11 +190,11 @@ def _pidfd(pid: int) -> int | None:
 def _children(pid: int) -> list[int]:
     """Process ids of the direct children of `pid`, zombies left out."""
     found = []
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
                 fields = file.read().rpartition(")")[2].split()
         except OSError:
             continue

@@ -1,6 +1,7 @@
 """The config against the graph, as NVIDIA's C++ backend judges at load time.
 
-The verdicts and the gist of the messages are those of that backend (release 24.10, recorded by running it); only BF16, which it learned in 26.03, is accepted here.
+The verdicts and the gist of the messages are those of that backend (release 24.10, recorded by running it); only BF16, which it learned in 26.03, is accepted
+here.
 """
 
 from __future__ import annotations
@@ -83,15 +84,15 @@ def _check_name(name: str, role: str, known: Mapping[str, GraphTensor]) -> None:
 def _check_type(config: Config, tensor: Config, role: str, found: GraphTensor) -> None:
     if tensor["data_type"] != found.data_type:
         provided = found.data_type.replace("TYPE_STRING", "TYPE_BYTES")
-        raise RefusedError(
-            f"unable to load model '{config['name']}', configuration expects datatype {tensor['data_type']} for {role} '{tensor['name']}', model provides {provided}"
-        )
+        expected = f"configuration expects datatype {tensor['data_type']} for {role} '{tensor['name']}'"
+        raise RefusedError(f"unable to load model '{config['name']}', {expected}, model provides {provided}")
 
 
 def _check_ragged(config: Config, tensor: Config, found: GraphTensor) -> None:
     if found.dims != (-1,):
         raise RefusedError(
-            f"unable to load model '{config['name']}', configuration expects model provides input '{tensor['name']}' with shape [-1] for ragged input, model provides {_text(found.dims)}"
+            f"unable to load model '{config['name']}', configuration expects model provides input '{tensor['name']}' with shape [-1] for ragged input, "
+            f"model provides {_text(found.dims)}"
         )
 
 
@@ -102,7 +103,8 @@ def _check_dims(config: Config, tensor: Config, found: GraphTensor, *, exact: bo
     if not found.dims:
         if any(dim != 1 for dim in dims):
             raise RefusedError(
-                f"unable to load model '{config['name']}', scalar tensor '{tensor['name']}', should only provide 1 in the model configuration. Model configuration provided: {_text(dims)}."
+                f"unable to load model '{config['name']}', scalar tensor '{tensor['name']}', should only provide 1 in the model configuration. "
+                f"Model configuration provided: {_text(dims)}."
             )
         return
     batching = config.get("max_batch_size", 0) > 0
@@ -114,12 +116,13 @@ def _check_dims(config: Config, tensor: Config, found: GraphTensor, *, exact: bo
     full = [-1, *dims] if batching else dims
     same = len(full) == len(found.dims) and all(wanted == have or (have == -1 and not exact) for wanted, have in zip(full, found.dims, strict=True))
     if not same:
-        specified = (
-            f"{len(full)} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape {_text(full)})"
-            if batching
-            else f"{len(full)} dimensions (shape {_text(full)})"
+        shape = f"shape {_text(full)}"
+        if batching:
+            shape = f"an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete {shape}"
+        specified = f"{len(full)} dimensions ({shape})"
+        raise RefusedError(
+            f"{place}: the model expects {len(found.dims)} dimensions (shape {_text(found.dims)}) but the model configuration specifies {specified}"
         )
-        raise RefusedError(f"{place}: the model expects {len(found.dims)} dimensions (shape {_text(found.dims)}) but the model configuration specifies {specified}")
 
 
 def _text(dims: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 """Filling in what a config leaves out, as NVIDIA's backend does when auto-complete is on.
 
-That backend completes only where the inputs or the outputs are missing. Whether a model can batch follows from its inputs and outputs; a `max_batch_size` of 0 is then taken as absent (protobuf cannot tell).
+That backend completes only where the inputs or the outputs are missing. Whether a model can batch follows from its inputs and outputs; a `max_batch_size` of 0
+is then taken as absent (protobuf cannot tell).
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def complete(config: dict[str, Any], graph: Graph, default_max_batch_size: int) 
     if graph.can_batch:
         if written == 0 and default_max_batch_size > 0:
             config["max_batch_size"] = default_max_batch_size
-            remark = f"autofilled max_batch_size to {default_max_batch_size}, since the model supports batching and the model configuration names no max_batch_size"
+            remark = (
+                f"autofilled max_batch_size to {default_max_batch_size}, since the model supports batching and the model configuration names no max_batch_size"
+            )
         if config.get("max_batch_size", 0) > 1 and not any(key in config for key in ("dynamic_batching", "sequence_batching", "ensemble_scheduling")):
             config["dynamic_batching"] = {}
     elif written > 0:

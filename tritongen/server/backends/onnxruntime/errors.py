@@ -23,6 +23,6 @@ class RefusedError(Exception):
 
 
 def ort_message(error: BaseException) -> str:
-    """onnxruntime's error as NVIDIA's backend words it: `onnx runtime error 7: ...`."""
+    """An error of onnxruntime as NVIDIA's backend words it: `onnx runtime error 7: ...`."""
     match = _ORT_TEXT.search(str(error))
     return f"onnx runtime error {match['code']}: {match['text'].strip()}" if match else f"onnx runtime error: {error}"

@@ -18,7 +18,8 @@ class SplitError(ValueError):
 class Executor:
     """Answers requests with one session.
 
-    All that does not depend on a request is decided here once; the path of a single request through a model with plain tensors is kept as short as Python allows.
+    All that does not depend on a request is decided here once; the path of a single request through a model with plain tensors is kept as short as Python
+    allows.
 
     Args:
         run: see `tensors.runner`.
@@ -95,7 +96,9 @@ class Executor:
         for name, array in zip(names, arrays, strict=True):
             found = array.shape[0] if array.ndim else 1
             if found < rows:
-                raise SplitError(f"failed to split the output tensor '{name}' in responses: expected batch size of at least {rows} in model output, got {found}")
+                raise SplitError(
+                    f"failed to split the output tensor '{name}' in responses: expected batch size of at least {rows} in model output, got {found}"
+                )
 
     def _answer(self, names: Sequence[str], arrays: Sequence[Array]) -> Any:  # noqa: ANN401
         make = self._tensor

@@ -1,4 +1,6 @@
-"""What the stub can learn about its server from the process table, since its own interface does not say: command-line settings, and the model's file during auto-complete."""
+"""What the stub can learn about its server from the process table, since its own interface does not say: command-line settings, and the model's file during
+auto-complete.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ def server_settings() -> dict[str, str]:
 
 
 def backend_settings(arguments: list[str]) -> dict[str, str]:
-    """Settings in a command line of tritonserver: `--backend-config=onnxruntime,key=value`, or without a backend's name for all of them; the backend's own come first."""
+    """Settings in a command line of tritonserver: `--backend-config=onnxruntime,key=value`, or without a backend's name for all of them; the backend's own
+    come first.
+    """
     everywhere: dict[str, str] = {}
     own: dict[str, str] = {}
-    joined = [f"{argument}={following}" if argument == "--backend-config" else argument for argument, following in zip(arguments, [*arguments[1:], ""], strict=True)]
+    joined = [
+        f"{argument}={following}" if argument == "--backend-config" else argument for argument, following in zip(arguments, [*arguments[1:], ""], strict=True)
+    ]
     for argument in joined:
         option, _, text = argument.partition("=")
         if option != "--backend-config":

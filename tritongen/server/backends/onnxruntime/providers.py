@@ -1,6 +1,7 @@
 """Execution providers: what the config asks for, in onnxruntime's terms.
 
-GPU accelerators count for GPU instances only; on a CPU instance NVIDIA's backend ignores the whole list, and so do we. What this onnxruntime cannot provide is said, not hidden.
+GPU accelerators count for GPU instances only; on a CPU instance NVIDIA's backend ignores the whole list, and so do we. What this onnxruntime cannot provide is
+said, not hidden.
 """
 
 from __future__ import annotations
@@ -18,13 +19,36 @@ _OPENVINO = "OpenVINOExecutionProvider"
 _CPU = "CPUExecutionProvider"
 
 _TENSORRT_SAME_NAME = frozenset(
-    f"trt_{name}"
-    for name in (
-        "max_partition_iterations min_subgraph_size dla_enable dla_core engine_cache_enable engine_cache_path engine_cache_prefix dump_subgraphs force_sequential_engine_build "
-        "context_memory_sharing_enable layer_norm_fp32_fallback timing_cache_enable timing_cache_path force_timing_cache detailed_build_log build_heuristics_enable sparsity_enable "
-        "builder_optimization_level auxiliary_streams tactic_sources extra_plugin_lib_paths profile_min_shapes profile_opt_shapes profile_max_shapes cuda_graph_enable "
-        "dump_ep_context_model ep_context_file_path ep_context_embed_mode"
-    ).split()
+    {
+        "trt_max_partition_iterations",
+        "trt_min_subgraph_size",
+        "trt_dla_enable",
+        "trt_dla_core",
+        "trt_engine_cache_enable",
+        "trt_engine_cache_path",
+        "trt_engine_cache_prefix",
+        "trt_dump_subgraphs",
+        "trt_force_sequential_engine_build",
+        "trt_context_memory_sharing_enable",
+        "trt_layer_norm_fp32_fallback",
+        "trt_timing_cache_enable",
+        "trt_timing_cache_path",
+        "trt_force_timing_cache",
+        "trt_detailed_build_log",
+        "trt_build_heuristics_enable",
+        "trt_sparsity_enable",
+        "trt_builder_optimization_level",
+        "trt_auxiliary_streams",
+        "trt_tactic_sources",
+        "trt_extra_plugin_lib_paths",
+        "trt_profile_min_shapes",
+        "trt_profile_opt_shapes",
+        "trt_profile_max_shapes",
+        "trt_cuda_graph_enable",
+        "trt_dump_ep_context_model",
+        "trt_ep_context_file_path",
+        "trt_ep_context_embed_mode",
+    }
 )
 """Parameters of the `tensorrt` accelerator that onnxruntime knows by the same name; any other is refused."""
 

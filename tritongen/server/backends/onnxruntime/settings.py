@@ -47,7 +47,7 @@ def graph_level(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnxruntime
 
 
 def session_options(config: Mapping[str, Any], model_folder: Path, command_line: Mapping[str, str]) -> Any:  # noqa: ANN401
-    """onnxruntime's session options for a config.
+    """Session options for a config.
 
     Args:
         config: the model's config.
@@ -88,7 +88,7 @@ def _register(options: Any, library: str, model_folder: Path) -> None:  # noqa: 
 
 
 def run_options(config: Mapping[str, Any]) -> Any | None:  # noqa: ANN401
-    """onnxruntime's run options, or None where the defaults do."""
+    """Run options of onnxruntime, or None where the defaults do."""
     key = "memory.enable_memory_arena_shrinkage"
     text = parameter(config, key)
     if text is None:

@@ -1,6 +1,8 @@
-"""Tensors between Triton's form and onnxruntime's: element types that numpy cannot carry as they are, and shapes that the config declares otherwise than the graph.
+"""Tensors between Triton's form and onnxruntime's: element types that numpy cannot carry as they are, and shapes that the config declares otherwise than the
+graph.
 
-Strings: Triton has bytes, onnxruntime's Python binding has `str`, so elements must be UTF-8. BF16: numpy has no such type; the values travel as `uint16` inside and through DLPack at the edge.
+Strings: Triton has bytes, onnxruntime's Python binding has `str`, so elements must be UTF-8. BF16: numpy has no such type; the values travel as `uint16` inside
+and through DLPack at the edge.
 """
 
 from __future__ import annotations
@@ -142,10 +144,9 @@ def _bf16_value(array: Array) -> Any:  # noqa: ANN401
 def _decoded(name: str, array: Array) -> Array:
     """Bytes as text, element by element."""
     decoded = np.empty(array.shape, dtype=object)
-    flat = decoded.reshape(-1)
-    for position, element in enumerate(array.reshape(-1)):
-        try:
-            flat[position] = element.decode() if isinstance(element, bytes) else str(element)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"input '{name}' has an element that is not UTF-8 text ({error.reason} at byte {error.start}); the embedded backend carries only text") from error
+    try:
+        decoded.reshape(-1)[:] = [element.decode() if isinstance(element, bytes) else str(element) for element in array.reshape(-1)]
+    except UnicodeDecodeError as error:
+        where = f"{error.reason} at byte {error.start}"
+        raise ValueError(f"input '{name}' has an element that is not UTF-8 text ({where}); the embedded backend carries only text") from error
     return decoded
