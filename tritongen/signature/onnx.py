@@ -79,7 +79,7 @@ def _signature(model: ModelProto, path: Path, size: int) -> Signature:
     external_data, external_findings = read_external(model.external, path)
     findings = _model_findings(model, path, size) + findings + output_findings + external_findings
     if findings:
-        raise ModelFileError(findings)
+        raise ModelFileError(dict.fromkeys(findings))
     return Signature(
         inputs=inputs,
         outputs=outputs,
