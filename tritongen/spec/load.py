@@ -52,6 +52,10 @@ class LoadedSpec:
         """
         return self._places.of_key(tuple(path))
 
+    def is_inherited(self, path: Sequence[str | int]) -> bool:
+        """True for a model's key that the model does not set itself and that was written under `defaults`."""
+        return self._places.is_inherited(tuple(path))
+
     def repository_path(self) -> Path:
         """Where the model repository is to be written. Raises SpecError (TG016) where `~user` names no user."""
         return resolve_source(Source(path=self.spec.repository), self.folder, location=self.locate(("repository",)))

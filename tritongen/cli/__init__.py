@@ -1,0 +1,1 @@
+"""The command line: parse, call one verb, report, exit. Only this package prints."""

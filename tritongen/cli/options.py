@@ -1,0 +1,35 @@
+"""Options that several commands share, and the types of their values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+SPEC = click.Path(path_type=Path)
+"""A path that the stage itself checks: its message says more than click's."""
+
+
+class SizeType(click.ParamType):
+    """A size with a unit, such as `512MiB`; 0 needs none."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's signature
+        """The size in bytes."""
+        from tritongen.spec.units import parse_size
+
+        if isinstance(value, int):
+            return value
+        if value == "0":
+            return 0
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+prove_limit = click.option(
+    "--prove-limit", type=SizeType(), default="2GiB", show_default=True, help="Run models up to this size in ONNX Runtime, to prove the warmup samples; 0 proves nothing."
+)

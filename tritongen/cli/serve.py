@@ -1,0 +1,106 @@
+"""`tritongen serve [SPEC|DIR]`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from tritongen.cli.options import prove_limit
+
+
+def _port(name: str, default: int) -> object:
+    help_text = f"Port for {name}; 0 takes any free one. Default: {default}, or a free one where that is taken."
+    return click.option(f"--{name}-port", type=click.IntRange(0, 65535), help=help_text)
+
+
+@click.command("serve")
+@click.argument("target", type=click.Path(path_type=Path), default="spec.yaml")
+@_port("http", 8000)
+@_port("grpc", 8001)
+@_port("metrics", 8002)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--release", metavar="YY.MM", help="The NVIDIA release that the repository is for; the embedded server itself is 24.10.")
+@click.option("--disable-auto-complete-config", is_flag=True, help="As tritonserver has it; always so for a spec, whose configs are complete.")
+@click.option("--strict", is_flag=True, help="Refuse models whose config this machine cannot honour (GPUs, TensorRT), instead of serving them on the CPU.")
+@click.option("--start-timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds until every model must be loaded.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one line on stdout when ready, nothing more.")
+@prove_limit
+def command(
+    target: Path,
+    http_port: int | None,
+    grpc_port: int | None,
+    metrics_port: int | None,
+    host: str,
+    release: str | None,
+    disable_auto_complete_config: bool,
+    strict: bool,
+    start_timeout: float,
+    form: str,
+    prove_limit: int,
+) -> int:
+    """Serve TARGET on a real Triton on this machine, until Ctrl-C.
+
+    TARGET is a spec (the default is spec.yaml; it is rendered into a temporary folder) or the folder of a model repository.
+    """
+    from tritongen.errors import EnvironmentProblem
+    from tritongen.report.text import format_diagnostics
+    from tritongen.server import ServerOptions
+    from tritongen.workflow.serving import serving
+
+    options = ServerOptions(
+        http_port=http_port,
+        grpc_port=grpc_port,
+        metrics_port=metrics_port,
+        host=host,
+        release=release,
+        disable_auto_complete=disable_auto_complete_config,
+        strict=strict,
+        start_timeout_s=start_timeout,
+    )
+    with _stop_on_signals(), contextlib.suppress(_Stopped), serving(target, options, prove_limit_bytes=prove_limit) as served:
+        server = served.server
+        if served.findings:
+            click.echo(format_diagnostics(served.findings), err=True)
+        for warning in server.warnings:
+            click.echo(f"{click.style('warning', fg='yellow', bold=True)}: {warning}", err=True)
+        urls = {"http": server.http_url, "grpc": server.grpc_url, "metrics": server.metrics_url.removesuffix("/metrics")}
+        if form == "json":
+            click.echo(json.dumps({**urls, "models": server.models}))
+        else:
+            click.echo(f"ready in {server.ready_s:.1f} s: {', '.join(f'{name} {state}' for name, state in server.models.items()) or 'no models'}")
+            click.echo("".join(f"  {name:<8} {url}\n" for name, url in urls.items()) + "Ctrl-C stops it.")
+        status = server.wait()
+        raise EnvironmentProblem(f"Triton ended by itself, with status {status}; the end of its log:\n{_tail(server.log())}")
+    return 0
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
+    """Raised in the main thread by SIGINT, SIGTERM and SIGHUP."""
+
+
+@contextlib.contextmanager
+def _stop_on_signals() -> Iterator[None]:
+    """Turn the signals that mean "stop" into one exception, so that every `with` on the way is left in order; further ones are ignored while that happens."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for name in signals:
+            signal.signal(name, signal.SIG_IGN)
+        raise _Stopped
+
+    before = {number: signal.signal(number, stop) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tail(log: str) -> str:
+    return "\n".join(log.splitlines()[-15:])

@@ -1,0 +1,143 @@
+"""Run a model once in ONNX Runtime, to prove what a config will claim about it.
+
+A proof passes or names a reason; it never changes what is written. ONNX Runtime is optional here: where it is missing, or the model is larger than the limit, the proof
+says that it could not run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritongen.samples import Array
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+DEFAULT_LIMIT_BYTES = 2 << 30
+"""Models above this size (with their external data) are not run while rendering, unless asked for."""
+
+_REASON_LIMIT = 600
+
+
+@dataclass(frozen=True)
+class ProofFailure:
+    """One run that failed: the batch size (0 for loading the model) and ONNX Runtime's own reason."""
+
+    batch_size: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What came of it.
+
+    Attributes:
+        skipped: why nothing was run; empty where something was.
+        failures: the runs that failed.
+        output_dims: the shape that ONNX Runtime infers for each output, -1 for a variable dimension; this, not the file's text, is what Triton's backend compares a config with.
+        input_dims: likewise for inputs.
+        results: for each batch size that ran, the outputs by name.
+    """
+
+    skipped: str = ""
+    failures: tuple[ProofFailure, ...] = ()
+    input_dims: Mapping[str, tuple[int, ...]] | None = None
+    output_dims: Mapping[str, tuple[int, ...]] | None = None
+    results: Mapping[int, Mapping[str, Any]] | None = None
+
+
+def model_bytes(path: Path, external: Sequence[str] = ()) -> int:
+    """Size of a model file and the files that hold its external data."""
+    return sum(file.stat().st_size for file in {path, *(path.parent / name for name in external)})
+
+
+def why_not_provable(path: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, external: Sequence[str] = ()) -> str:
+    """Why a model cannot be run here: it is larger than the limit (its `external` files counted in), or ONNX Runtime is missing. Empty where it can."""
+    size = model_bytes(path, external)
+    if size > limit_bytes:
+        return f"the model has {size / 2**20:,.0f} MiB and the limit for proofs is {limit_bytes / 2**20:,.0f} MiB"
+    if importlib.util.find_spec("onnxruntime") is None:
+        return "onnxruntime is not installed (pip install 'tritongen[serve]')"
+    return ""
+
+
+def prove(path: Path, feeds: Mapping[int, Mapping[str, Array]], *, limit_bytes: int = DEFAULT_LIMIT_BYTES, external: Sequence[str] = ()) -> Proof:
+    """Load the model at `path` on the CPU and run it once for each entry of `feeds` (batch size → inputs).
+
+    With an empty `feeds` the model is only loaded. `limit_bytes` bounds the size of model and `external` files together; 0 proves nothing.
+    """
+    skipped = why_not_provable(path, limit_bytes=limit_bytes, external=external)
+    if skipped:
+        return Proof(skipped=skipped)
+    try:
+        session = open_session(path)
+    except RuntimeErrors() as error:
+        return Proof(failures=(ProofFailure(0, reason_of(error)),))
+    return prove_session(session, feeds)
+
+
+def prove_session(session: onnxruntime.InferenceSession, feeds: Mapping[int, Mapping[str, Array]]) -> Proof:
+    """`prove` for a model that is loaded already."""
+    failures = []
+    results = {}
+    for batch_size, feed in feeds.items():
+        try:
+            results[batch_size] = run(session, feed)
+        except RuntimeErrors() as error:
+            failures.append(ProofFailure(batch_size, reason_of(error)))
+    inputs, outputs = ({value.name: dims_of(value.shape) for value in values} for values in (session.get_inputs(), session.get_outputs()))
+    return Proof(failures=tuple(failures), input_dims=inputs, output_dims=outputs, results=results)
+
+
+def open_session(path: Path) -> onnxruntime.InferenceSession:
+    """An ONNX Runtime session on the CPU that keeps its warnings to itself. Raises one of `RuntimeErrors()` where the model cannot be loaded."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run(session: onnxruntime.InferenceSession, feed: Mapping[str, Array]) -> dict[str, Any]:
+    """All outputs by name. Raises one of `RuntimeErrors()` where the run fails."""
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {name: _string_array(array) for name, array in feed.items()}, options), strict=True))
+
+
+def _string_array(array: Array) -> Array:
+    """ONNX Runtime takes text as `str`; Triton and our samples hold bytes."""
+    if array.dtype != object:
+        return array
+    decoded = array.copy()
+    decoded.reshape(-1)[:] = [item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item for item in array.ravel().tolist()]
+    return decoded
+
+
+def RuntimeErrors() -> tuple[type[Exception], ...]:  # noqa: N802 - used as a class in `except`
+    """What ONNX Runtime raises for a model or an input that it cannot use; it has no common base class of its own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NoModel", "NoSuchFile", "NotImplemented", "RuntimeException", "EPFail", "ModelLoaded", "EngineError")
+    return (*(getattr(state, name) for name in names if hasattr(state, name)), RuntimeError, ValueError)
+
+
+def reason_of(error: Exception) -> str:
+    """ONNX Runtime's message on one line, without its error-class prefix, cut where it becomes a dump."""
+    text = " ".join(str(error).split())
+    text = text.removeprefix("[ONNXRuntimeError] : ")
+    parts = text.split(" : ", 2)
+    text = parts[2] if len(parts) == 3 and parts[0].strip().isdigit() else text
+    return text if len(text) <= _REASON_LIMIT else text[: _REASON_LIMIT - 3] + "..."
+
+
+def dims_of(shape: Sequence[object]) -> tuple[int, ...]:
+    """ONNX Runtime's shape as Triton writes it: -1 for whatever is not a number."""
+    return tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in shape)

@@ -1,0 +1,42 @@
+"""Collects what is wrong, or worth saying, about one model of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tritongen.diagnostics import Diagnostic, Location, Severity
+
+Key = tuple[str | int, ...]
+
+
+@dataclass
+class Findings:
+    """A list of diagnostics with the model's name and its place in the spec filled in.
+
+    `locate` turns a key path below the model (such as `("shapes", "x")`) into the place in the spec's text.
+    """
+
+    model: str
+    locate: Callable[[Key], Location]
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def error(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
+        """Something that must be mended before the model can be written."""
+        self._add(Severity.ERROR, code, key, message, consequence, hint)
+
+    def warning(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
+        """Something that has no effect, or another effect than one would think."""
+        self._add(Severity.WARNING, code, key, message, consequence, hint)
+
+    def advice(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
+        """Something that a user should know."""
+        self._add(Severity.ADVICE, code, key, message, consequence, hint)
+
+    @property
+    def has_errors(self) -> bool:
+        """True where the model must not be written."""
+        return any(diagnostic.severity is Severity.ERROR for diagnostic in self.found)
+
+    def _add(self, severity: Severity, code: str, key: Key, message: str, consequence: str, hint: str) -> None:
+        self.found.append(Diagnostic(code, message, self.locate(key), consequence, hint, self.model, severity))

@@ -1,0 +1,144 @@
+"""A first spec for a model that nobody has described yet: sizes that were seen to run, and a reason where none was found."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritongen.batching import DEFAULT_MAX_BATCH_SIZE, batch_blockers
+from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, ProofFailure, RuntimeErrors, open_session, prove_session, reason_of, why_not_provable
+from tritongen.render.guess import Guess, guesses
+from tritongen.samples import Array, as_array, rows, zeros
+from tritongen.signature import Signature
+from tritongen.templating import environment
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_MOST_GUESSES = 96
+_MOST_SECONDS = 60.0
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.+-]+")
+
+
+@dataclass(frozen=True)
+class Starter:
+    """What a starter spec says about one model.
+
+    Attributes:
+        name: the model's name.
+        source: the path as the spec will state it.
+        signature: its interface.
+        batched: requests are put together; False is written as `batching: none` where the file alone would allow it.
+        why_not_batched: the reason, for a comment.
+        shapes: sizes that ran, for inputs with variable dimensions, without the batch.
+        samples: values that ran.
+        output_dims: dims to overlay, for outputs whose shape ONNX Runtime infers tighter than the file states it.
+        todo: why no warmup sample could be made; empty where one ran.
+    """
+
+    name: str
+    source: str
+    signature: Signature
+    batched: bool
+    batching_none: bool = False
+    why_not_batched: str = ""
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    samples: Mapping[str, int] = field(default_factory=dict)
+    output_dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    todo: str = ""
+
+
+def model_name(path: Path, taken: Sequence[str]) -> str:
+    """A model name that Triton accepts, from the file's name; numbered where it is taken already, whatever the letter case."""
+    base = _NOT_IN_NAMES.sub("_", path.stem).lstrip("._+-") or "model"
+    used = {name.casefold() for name in taken}
+    return next(name for name in itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2))) if name.casefold() not in used)
+
+
+def explore(path: Path, signature: Signature, *, name: str, source: str, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Starter:
+    """Try sizes in ONNX Runtime until a sample of every warmed batch size runs."""
+    session, loaded = _load(path, signature, limit_bytes)
+    blockers = batch_blockers(signature)
+    inferred = _inferred_blocker(loaded) if not blockers else ""
+    batched = not blockers and not inferred
+    reason, guess = loaded.skipped or (loaded.failures[0].reason if loaded.failures else ""), None
+    if session is not None:
+        reason, guess = _search(session, signature, batched=batched)
+    lie = ""
+    if session is not None and batched and guess is None:
+        _, single = _search(session, signature, batched=False)
+        if single is not None:
+            lie, reason, guess, batched = reason, "", single, False
+    dynamic = {tensor.name for tensor in signature.inputs if any(not isinstance(dim, int) for dim in (tensor.shape or ())[1 if batched else 0 :])}
+    return Starter(
+        name=name,
+        source=source,
+        signature=signature,
+        batched=batched,
+        batching_none=not batched and not blockers,
+        why_not_batched="; ".join(blockers) or inferred or lie,
+        shapes={tensor: shape for tensor, shape in guess.shapes.items() if tensor in dynamic} if guess else {},
+        samples=guess.samples if guess else {},
+        output_dims=_tighter_outputs(signature, loaded, batched=batched),
+        todo=reason if guess is None else "",
+    )
+
+
+def _inferred_blocker(proof: Proof) -> str:
+    for kind, dims in (("input", proof.input_dims or {}), ("output", proof.output_dims or {})):
+        for name, shape in dims.items():
+            if not shape or shape[0] != -1:
+                return f"ONNX Runtime infers {list(shape)} for {kind} '{name}'"
+    return ""
+
+
+def _load(path: Path, signature: Signature, limit_bytes: int) -> tuple[onnxruntime.InferenceSession | None, Proof]:
+    skipped = why_not_provable(path, limit_bytes=limit_bytes, external=[part.location for part in signature.external_data])
+    if skipped:
+        return None, Proof(skipped=skipped)
+    try:
+        session = open_session(path)
+    except RuntimeErrors() as error:
+        return None, Proof(failures=(ProofFailure(0, reason_of(error)),))
+    return session, prove_session(session, {})
+
+
+def _search(session: onnxruntime.InferenceSession, signature: Signature, *, batched: bool) -> tuple[str, Guess | None]:
+    """The first guess that runs at batch size 1 and, where the model batches, at the default maximum; else the reason that the first guess failed for."""
+    reason = "no size could be guessed"
+    start = time.monotonic()
+    for number, guess in enumerate(itertools.islice(guesses(signature, batched=batched), _MOST_GUESSES)):
+        if number and time.monotonic() - start > _MOST_SECONDS:
+            break
+        items = {tensor.name: _item(signature, guess, tensor.name) for tensor in signature.inputs}
+        feeds = {size: {name: rows(item, size) for name, item in items.items()} for size in (1, DEFAULT_MAX_BATCH_SIZE)} if batched else {1: items}
+        proof = prove_session(session, feeds)
+        if not proof.failures:
+            return "", guess
+        if number == 0:
+            reason = proof.failures[0].reason
+    return reason, None
+
+
+def _item(signature: Signature, guess: Guess, name: str) -> Array:
+    tensor = signature.input(name)
+    if name in guess.samples:
+        return as_array(guess.samples[name], tensor.dtype, guess.shapes[name])
+    return zeros(tensor.dtype, guess.shapes[name])
+
+
+def _tighter_outputs(signature: Signature, proof: Proof, *, batched: bool) -> dict[str, tuple[int, ...]]:
+    """Triton compares a config with what ONNX Runtime infers, so an output that it knows better than the file must be stated its way."""
+    known = proof.output_dims or {}
+    stated = {tensor.name: () if tensor.shape is None else tensor.dims for tensor in signature.outputs}
+    return {name: dims[1 if batched else 0 :] or (1,) for name, dims in known.items() if dims != stated.get(name, dims)}
+
+
+def starter_spec(starters: Sequence[Starter], *, release: str) -> str:
+    """The text of a commented spec for these models."""
+    return environment().get_template("spec.yaml.j2").render(models=starters, release=release)

@@ -1,0 +1,103 @@
+"""A signature's tensors as `input` and `output` of a config, and the concrete sizes that warmup and profiles need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tritongen import dtypes
+from tritongen.batching import Batching
+from tritongen.releases import Release
+from tritongen.render.backends import Backend
+from tritongen.render.findings import Findings
+from tritongen.signature import Signature, TensorSpec
+from tritongen.spec.parts import ShapeRange
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Concrete sizes of one input, without the batch dimension: what is served at least, usually and at most. Equal for an input without variable dimensions."""
+
+    minimum: tuple[int, ...]
+    usual: tuple[int, ...]
+    maximum: tuple[int, ...]
+
+
+def item_dims(tensor: TensorSpec, batching: Batching) -> tuple[int, ...]:
+    """The tensor's dims as a config states them: without the batch dimension where there is one, -1 for a variable size.
+
+    A scalar, and a tensor that is nothing but the batch dimension, has no dims left; Triton wants at least one, so these are `(1,)`.
+    """
+    return _inner_dims(tensor, batching) or (1,)
+
+
+def _inner_dims(tensor: TensorSpec, batching: Batching) -> tuple[int, ...]:
+    if tensor.shape is None:
+        return ()
+    return tensor.dims[1:] if batching.max_batch_size else tensor.dims
+
+
+def add_tensors(config: Any, signature: Signature, batching: Batching, backend: Backend, release: Release | None, findings: Findings) -> None:
+    """Write `input` and `output` from the signature; a dtype that the backend has not, or a dimension of size 0, is an error."""
+    for kind, target, tensors in (("input", config.input, signature.inputs), ("output", config.output, signature.outputs)):
+        for tensor in tensors:
+            _check(kind, tensor, backend, findings)
+            added = target.add(name=tensor.name, data_type=_data_type(tensor, backend, release))
+            added.dims.extend(item_dims(tensor, batching))
+            if batching.max_batch_size and not _inner_dims(tensor, batching):
+                # The model's own shape is [batch]: the reshape takes the dim away again that Triton wants to see.
+                added.reshape.SetInParent()
+
+
+def _data_type(tensor: TensorSpec, backend: Backend, release: Release | None) -> int:
+    if backend.name == "tensorrt" and tensor.dtype.wire == "INT64" and release is not None and release.tensorrt_major is not None and release.tensorrt_major < 10:
+        # TensorRT before 10 has no 64-bit integers at its border and makes them 32-bit.
+        return dtypes.from_wire("INT32").config_value
+    return tensor.dtype.config_value
+
+
+def _check(kind: str, tensor: TensorSpec, backend: Backend, findings: Findings) -> None:
+    if tensor.dtype.wire not in backend.dtypes:
+        hint = "use backend: onnxruntime, with accelerator: tensorrt for the part that TensorRT can run"
+        findings.error("TG101", ("backend",), f"{kind} '{tensor.name}' is {tensor.dtype}, which a TensorRT plan cannot have at its border", hint=hint)
+    if tensor.shape is not None and 0 in tensor.shape:
+        consequence = "Triton refuses a dimension of 0 in a config"
+        findings.error("TG102", ("source",), f"{kind} '{tensor.name}' has a dimension of size 0: {tensor.describe()}", consequence=consequence, hint="export the model with a real or a variable size")
+
+
+def concrete_sizes(
+    signature: Signature, batching: Batching, shapes: Mapping[str, ShapeRange], samples: Mapping[str, tuple[int, ...]], findings: Findings
+) -> dict[str, Sizes]:
+    """Sizes of every input for which all variable dimensions are known, from `shapes` or from the shape of a given sample. Says what does not fit."""
+    sizes = {}
+    names = {tensor.name: tensor for tensor in signature.inputs}
+    for name in shapes.keys() - names.keys():
+        known = ", ".join(f"'{known}'" for known in names)
+        findings.error("TG103", ("shapes", name), f"the model has no input '{name}'", hint=f"its inputs are {known}")
+    for name, tensor in names.items():
+        dims = _inner_dims(tensor, batching)
+        given = shapes.get(name)
+        if given is not None:
+            if _fits(tensor, dims, given, findings):
+                sizes[name] = Sizes(given.min, given.opt, given.max)
+        elif -1 not in dims:
+            sizes[name] = Sizes(dims, dims, dims)
+        elif name in samples and len(samples[name]) == len(dims):
+            sizes[name] = Sizes(samples[name], samples[name], samples[name])
+    return sizes
+
+
+def _fits(tensor: TensorSpec, dims: tuple[int, ...], given: ShapeRange, findings: Findings) -> bool:
+    key = ("shapes", tensor.name)
+    if len(given.opt) != len(dims):
+        message = f"'{tensor.name}' has {len(dims)} dimensions besides the batch, and {len(given.opt)} are given; the model has {tensor.describe()}"
+        findings.error("TG104", key, message, hint="write the sizes without the batch dimension where the model batches, with all of them where it does not")
+        return False
+    for index, dim in enumerate(dims):
+        low, high = given.min[index], given.max[index]
+        if dim != -1 and (low, high) != (dim, dim):
+            message = f"dimension {index + 1} of '{tensor.name}' is fixed at {dim} in the model, and {low if low == high else f'{low} to {high}'} is given"
+            findings.error("TG104", key, message, consequence="Triton refuses requests of another size", hint=f"write {dim} there")
+            return False
+    return True

@@ -1,0 +1,72 @@
+"""Warmup samples: the batch sizes that were decided, the sizes that are known, the values that were given, zeros for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from tritongen.batching import Batching
+from tritongen.render.findings import Findings
+from tritongen.render.tensors import Sizes, item_dims
+from tritongen.samples import Array, raw_bytes, rows, zeros
+from tritongen.signature import Signature
+from tritongen.spec import ModelSpec
+
+
+def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> tuple[int, ...]:
+    """The batch sizes to warm up; none where that is asked for, or where a variable dimension has no known size (with a finding)."""
+    asked = model.warmup
+    if asked == "none":
+        return ()
+    wanted = batching.warmed if asked == "auto" else tuple(asked)
+    if asked != "auto" and batching.max_batch_size == 0 and wanted != (1,):
+        findings.error("TG120", ("warmup",), "the model does not batch, so only the size 1 can be warmed up", consequence="Triton refuses other sizes while loading", hint="write warmup: [1]")
+    unknown = [tensor for tensor in signature.inputs if tensor.name not in sizes]
+    if not unknown:
+        return wanted
+    message = f"no warmup: the size of {', '.join(tensor.describe() for tensor in unknown)} is not known"
+    hint = "give it in shapes:, such as " + "; ".join(f"{tensor.name}: {_example(tensor, batching)}" for tensor in unknown) + " (`tritongen init` finds sizes that run)"
+    if asked == "auto":
+        findings.advice("TG121", ("warmup",), message, consequence="the first requests after a start are slow", hint=hint)
+    else:
+        findings.error("TG121", ("warmup",), message, hint=hint)
+    return ()
+
+
+def _example(tensor: Any, batching: Batching) -> str:
+    return "[" + ", ".join("..." if dim == -1 else str(dim) for dim in item_dims(tensor, batching)) + "]"
+
+
+def add_warmup(
+    config: Any, signature: Signature, batching: Batching, warmed: tuple[int, ...], sizes: Mapping[str, Sizes], values: Mapping[str, Array]
+) -> dict[PurePosixPath, bytes]:
+    """Write one `model_warmup` sample for each size and return the data files they need, by path in the model's folder.
+
+    Zeros where no value was given: Triton's own `random_data` is random *bytes*, NaN and out-of-range indices included.
+    """
+    files: dict[PurePosixPath, bytes] = {}
+    if warmed:
+        for index, (name, value) in enumerate(sorted(values.items())):
+            # Tensor names may hold characters that file names may not.
+            files[PurePosixPath("warmup", f"input{index}")] = raw_bytes(value, signature.input(name).dtype)
+    names = {name: f"input{index}" for index, name in enumerate(sorted(values))}
+    for size in warmed:
+        sample = config.model_warmup.add(name=f"batch {size}", batch_size=size)
+        for tensor in signature.inputs:
+            item = sample.inputs[tensor.name]
+            item.data_type = next(declared.data_type for declared in config.input if declared.name == tensor.name)
+            item.dims.extend(sizes[tensor.name].usual or (1,))
+            if tensor.name in names:
+                item.input_data_file = names[tensor.name]
+            else:
+                item.zero_data = True
+    return files
+
+
+def warmup_feeds(
+    signature: Signature, batching: Batching, warmed: tuple[int, ...], sizes: Mapping[str, Sizes], values: Mapping[str, Array]
+) -> dict[int, dict[str, Array]]:
+    """The same samples as arrays for ONNX Runtime: batch size → inputs by name, in the model's own shapes."""
+    items = {tensor.name: values[tensor.name] if tensor.name in values else zeros(tensor.dtype, sizes[tensor.name].usual) for tensor in signature.inputs if warmed}
+    return {size: {name: rows(item, size) if batching.max_batch_size else item for name, item in items.items()} for size in warmed}

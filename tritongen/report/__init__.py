@@ -1,0 +1,1 @@
+"""Findings and results as text for people, or as data for programs."""

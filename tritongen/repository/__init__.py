@@ -1,0 +1,23 @@
+"""Model repositories on disk: an `Entry` in memory becomes a `Plan`, and `apply_plan` makes the disk look like it."""
+
+from tritongen.repository.apply import Applied, apply_plan
+from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.plan import Action, Change, Plan, make_plan
+from tritongen.repository.stamp import Stamp, file_sha256, read_stamp
+
+__all__ = [
+    "Action",
+    "Applied",
+    "Change",
+    "CopiedFile",
+    "Entry",
+    "EntryFile",
+    "KeptFile",
+    "Plan",
+    "Stamp",
+    "TextFile",
+    "apply_plan",
+    "file_sha256",
+    "make_plan",
+    "read_stamp",
+]

@@ -1,0 +1,87 @@
+"""The stamp: how tritongen knows its own files again.
+
+A generated config.pbtxt begins with comments. One line holds the SHA-256 of all that follows the header, so that a hand edit shows; one line for every other file
+that was written holds that file's, one names a file that is made on the target. The stamp lies in the config itself: it travels with the folder, through git or a container image, and needs no state beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
+
+_LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|body): (sha256:(?P<sha>[0-9a-f]{64}))?\s*(?P<path>.*)")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a config.pbtxt says about its own making.
+
+    Attributes:
+        edited: the text below the header is not what was generated.
+        files: SHA-256 (hex) of every other file that was written with it, by path relative to the model's folder.
+        artifacts: likewise for what lies in the artifacts folder.
+        kept: files that are made on the target from those artifacts.
+    """
+
+    edited: bool
+    files: Mapping[PurePosixPath, str]
+    artifacts: Mapping[PurePosixPath, str] = field(default_factory=dict)
+    kept: tuple[PurePosixPath, ...] = ()
+
+
+def stamp_text(header: str, body: str, entry_files: Mapping[PurePosixPath, EntryFile], artifacts: Mapping[PurePosixPath, EntryFile]) -> str:
+    """`header` (comment lines), the stamp and `body` as one text. The body's hash covers the body alone, so that a new wording of the header is no edit."""
+    lines = [_line("kept" if isinstance(file, KeptFile) else "file", path, file) for path, file in sorted(entry_files.items())]
+    lines += [_line("artifact", path, file) for path, file in sorted(artifacts.items())]
+    lines.append(f"# tritongen-body: sha256:{hashlib.sha256(body.encode()).hexdigest()}")
+    return header + "\n".join(lines) + "\n" + body
+
+
+def _line(kind: str, path: PurePosixPath, file: EntryFile) -> str:
+    return f"# tritongen-{kind}: {path}" if isinstance(file, KeptFile) else f"# tritongen-{kind}: sha256:{content_sha256(file)} {path}"
+
+
+def content_sha256(file: TextFile | CopiedFile) -> str:
+    """SHA-256 (hex) of what a file of an entry will hold."""
+    return file.sha256 if isinstance(file, CopiedFile) else hashlib.sha256(file.content).hexdigest()
+
+
+def read_stamp(text: str) -> Stamp | None:
+    """The stamp in a config's text, or None where the text has none: then tritongen did not write it."""
+    hashes: dict[str, dict[PurePosixPath, str]] = {"file": {}, "artifact": {}}
+    kept: list[PurePosixPath] = []
+    lines = text.splitlines(keepends=True)
+    for index, line in enumerate(lines):
+        if not line.startswith("#"):
+            return None
+        match = _LINE.fullmatch(line.rstrip("\r\n"))
+        if match is None:
+            continue
+        if match["kind"] == "body":
+            # git may have checked the file out with CRLF: the same text, not an edit.
+            body = "".join(lines[index + 1 :]).replace("\r\n", "\n")
+            edited = hashlib.sha256(body.encode()).hexdigest() != match["sha"]
+            return Stamp(edited, hashes["file"], hashes["artifact"], tuple(kept))
+        if match["kind"] == "kept":
+            kept.append(PurePosixPath(match["path"]))
+        elif match["sha"]:
+            hashes[match["kind"]][PurePosixPath(match["path"])] = match["sha"]
+    return None
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, as hex, read in pieces. Raises OSError where it cannot be read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

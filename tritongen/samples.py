@@ -1,0 +1,111 @@
+"""Input arrays for a model: from its signature, the sizes that are known for its variable dimensions, and values that a person gave.
+
+Used by warmup, by proofs, by `infer` and by load tests. Pure: the same arguments (and seed) give the same arrays on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritongen.dtypes import Dtype
+
+Array = np.ndarray[Any, Any]
+
+
+class SampleError(ValueError):
+    """A value that was given for an input does not fit it; the message says what was expected and what was given."""
+
+
+def as_array(value: object, dtype: Dtype, shape: Sequence[int] | None) -> Array:
+    """`value` (a number, text, nested lists or an array) as an array of `dtype`, exactly.
+
+    `shape`: what the model expects, -1 for any size; None when nothing is known of it. A single value fits every shape with one element.
+    Raises SampleError where the value has another shape, or cannot be held by the dtype (1.5 in an integer, 300 in a UINT8, text in a number).
+    """
+    try:
+        given = np.asarray(value, dtype=object) if dtype.itemsize is None else np.asarray(value)
+    except ValueError as error:
+        raise SampleError("the nested lists have rows of different lengths") from error
+    array = _strings(given) if dtype.itemsize is None else _numbers(given, dtype)
+    if shape is None:
+        return array
+    if array.ndim == 0 and all(size in (1, -1) for size in shape):
+        array = array.reshape((1,) * len(shape))
+    if len(array.shape) != len(shape) or any(want not in (-1, got) for want, got in zip(shape, array.shape, strict=True)):
+        raise SampleError(f"expected the shape {_show(shape)}, got {_show(array.shape)}")
+    return array
+
+
+def _strings(given: Array) -> Array:
+    flat = [item.encode() if isinstance(item, str) else item for item in given.ravel().tolist()]
+    wrong = next((item for item in flat if not isinstance(item, bytes)), None)
+    if wrong is not None:
+        raise SampleError(f"expected text, got {type(wrong).__name__} {wrong!r}")
+    array = np.empty(given.shape, dtype=object)
+    array.reshape(-1)[:] = flat
+    return array
+
+
+def _numbers(given: Array, dtype: Dtype) -> Array:
+    if given.dtype.kind not in "biufV":
+        raise SampleError(f"expected numbers for {dtype}, got {given.dtype}")
+    if dtype.is_float:
+        return given.astype(dtype.numpy)
+    if given.dtype.kind == "b" and dtype.wire != "BOOL":
+        raise SampleError(f"expected numbers for {dtype}, got true or false")
+    with np.errstate(invalid="ignore", over="ignore"):
+        array = given.astype(dtype.numpy)
+    if not np.array_equal(array.astype(np.float64) if given.dtype.kind == "f" else array, given):
+        raise SampleError(f"the value does not fit {dtype}: {given.ravel()[:3].tolist()}")
+    return array
+
+
+def zeros(dtype: Dtype, shape: Sequence[int]) -> Array:
+    """What Triton's `zero_data` sends: zeros, or empty strings."""
+    if dtype.itemsize is None:
+        array = np.empty(tuple(shape), dtype=object)
+        array.reshape(-1)[:] = b""
+        return array
+    return np.zeros(tuple(shape), dtype=dtype.numpy)
+
+
+def random_values(dtype: Dtype, shape: Sequence[int], rng: np.random.Generator) -> Array:
+    """Random values that most models accept: floats from a standard normal, integers and booleans 0 or 1 (valid as an index, a token id and a mask alike), short words."""
+    size = tuple(shape)
+    if dtype.itemsize is None:
+        array = np.empty(size, dtype=object)
+        array.reshape(-1)[:] = [f"word{number}".encode() for number in rng.integers(0, 1000, size=array.size)]
+        return array
+    if dtype.is_float:
+        return rng.standard_normal(size).astype(dtype.numpy)
+    return rng.integers(0, 2, size=size).astype(dtype.numpy)
+
+
+def rows(array: Array, count: int) -> Array:
+    """One item repeated `count` times along a new first axis, as Triton makes a batch out of a warmup sample."""
+    return np.repeat(array[np.newaxis], count, axis=0)
+
+
+def raw_bytes(array: Array, dtype: Dtype) -> bytes:
+    """The array as it travels: little-endian, row-major; a string is its length in 4 bytes, then its bytes (Triton's BYTES)."""
+    if dtype.itemsize is None:
+        return b"".join(len(item).to_bytes(4, "little") + item for item in array.ravel().tolist())
+    return np.ascontiguousarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
+
+
+def from_mapping(values: Mapping[str, object], dtypes: Mapping[str, Dtype], shapes: Mapping[str, Sequence[int] | None]) -> dict[str, Array]:
+    """`as_array` for several inputs by name. Raises SampleError naming the input, and KeyError for a name without a dtype."""
+    arrays = {}
+    for name, value in values.items():
+        try:
+            arrays[name] = as_array(value, dtypes[name], shapes.get(name))
+        except SampleError as error:
+            raise SampleError(f"input '{name}': {error}") from error
+    return arrays
+
+
+def _show(shape: Sequence[int]) -> str:
+    return "[" + ", ".join("any" if size == -1 else str(size) for size in shape) + "]"

@@ -1,0 +1,49 @@
+"""The Jinja environment for the text around a config: headers, starter specs, deployment files.
+
+Templates come from a folder of the user's, then from those that ship with tritongen. An undefined variable is an error, always; values go through filters and are never
+pasted raw.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+import jinja2
+
+_PACKAGE = Path(__file__).parent
+_SHIPPED = (_PACKAGE / "_templates", _PACKAGE.parent / "templates")
+"""In an installed wheel the templates lie in the package; in a source checkout beside it."""
+
+
+@functools.cache
+def environment(own: Path | None = None) -> jinja2.Environment:
+    """The environment; templates in the folder `own` come before the shipped ones of the same name."""
+    folders = [str(folder) for folder in ((own,) if own else ()) + _SHIPPED if folder.is_dir()]
+    env = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - the output is configuration text, quoted by the filters below, and never HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    env.filters["comment"] = comment
+    env.filters["yaml"] = yaml_scalar
+    return env
+
+
+def comment(text: object) -> str:
+    """Text that is safe behind a `#`: control characters, line breaks among them, are written as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+
+
+def yaml_scalar(value: object) -> str:
+    """A value in YAML's flow form. JSON is a subset of YAML 1.2: quoting it all is always right, if not always pretty, so plain words stay plain."""
+    if isinstance(value, str) and value.replace("_", "a").replace(".", "a").isalnum() and value[0].isalpha() and value.lower() not in _YAML_WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf", "none"})

@@ -1,0 +1,38 @@
+"""Model files → the text of a starter spec."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InputError
+from tritongen.proof import DEFAULT_LIMIT_BYTES
+from tritongen.releases import DEFAULT_RELEASE
+from tritongen.render.starter import Starter, explore, model_name, starter_spec
+from tritongen.signature import Signature
+from tritongen.signature.inference import infer_missing_shapes
+from tritongen.signature.onnx import read_onnx
+
+
+def starter_text(models: Sequence[Path], folder: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> tuple[str, list[Starter]]:
+    """A commented spec for `models`, with paths relative to `folder`, and what was found out about each.
+
+    Raises InputError with everything that is wrong with any of the files.
+    """
+    signatures: list[tuple[Path, Signature]] = []
+    problems: list[Diagnostic] = []
+    for path in models:
+        try:
+            signatures.append((path, infer_missing_shapes(path, read_onnx(path))))
+        except InputError as error:
+            problems += error.diagnostics
+    if problems:
+        raise InputError(problems)
+    starters: list[Starter] = []
+    for path, signature in signatures:
+        name = model_name(path, [starter.name for starter in starters])
+        source = os.path.relpath(path.absolute(), folder.absolute())
+        starters.append(explore(path, signature, name=name, source=source, limit_bytes=limit_bytes))
+    return starter_spec(starters, release=DEFAULT_RELEASE.name), starters
