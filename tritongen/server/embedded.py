@@ -15,13 +15,14 @@ from types import TracebackType
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import EnvironmentProblem, RepositoryError, ServerStartError
 from tritongen.server import environment as environments
-from tritongen.server import http_probe, log, ports, runtime
+from tritongen.server import http_probe, log, ports, runtime, served_copy
 from tritongen.server.environment import Environment
 from tritongen.server.interpreter import clean_environment
 from tritongen.server.options import ServerOptions
 from tritongen.server.ports import Ports
 from tritongen.server.process import STOP_GRACE_S, ServerProcess
 from tritongen.server.runtime import Runtime
+from tritongen.server.served_copy import Served
 
 _PORT_RETRIES = 5
 _POLL_INTERVAL_S = 0.02
@@ -123,12 +124,14 @@ def start(repository: Path | Sequence[Path], options: ServerOptions | None = Non
     repositories = [repository] if isinstance(repository, Path) else list(repository)
     _check_repositories(repositories)
     environment = environments.choose()
+    machine = served_copy.this_machine()
     tried: frozenset[int] = frozenset()
     for _ in range(_PORT_RETRIES):
         chosen = ports.choose(options, avoid=tried)
         private = runtime.create(environment)
         try:
-            return _start_once(begin, repositories, options, environment, chosen, private)
+            served = served_copy.prepare(repositories, private.repository, machine, options)
+            return _start_once(begin, served, options, environment, chosen, private)
         except _PortTakenError as taken:
             tried |= taken.ports
         except BaseException:
@@ -165,10 +168,10 @@ def _check_repositories(repositories: list[Path]) -> None:
         raise RepositoryError(problems)
 
 
-def _start_once(begin: float, repositories: list[Path], options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> EmbeddedServer:
+def _start_once(begin: float, served: Served, options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> EmbeddedServer:
     """One attempt on one set of ports."""
     process = ServerProcess(
-        _arguments(repositories, options, environment, chosen, private), runtime.variables(private, environment, clean_environment()), private
+        _arguments(served.repositories, options, environment, chosen, private), runtime.variables(private, environment, clean_environment()), private
     )
     try:
         _wait_until_ready(process, options, chosen, private, begin + options.start_timeout_s)
@@ -176,10 +179,10 @@ def _start_once(begin: float, repositories: list[Path], options: ServerOptions, 
         process.stop(grace_s=2.0)
         raise
     remarks = tuple(f"model {model}: {text}" for model, text in log.read(_log_text(private)).remarks)
-    return EmbeddedServer(process, private, options, chosen, remarks, time.perf_counter() - begin)
+    return EmbeddedServer(process, private, options, chosen, (*served.warnings, *remarks), time.perf_counter() - begin)
 
 
-def _arguments(repositories: list[Path], options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> list[str]:
+def _arguments(repositories: Sequence[Path], options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> list[str]:
     """The command line of tritonserver."""
     arguments = [
         str(environment.server),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -53,8 +54,7 @@ class ServerOptions:
         load_models: models to load at the start; only with `model_control="explicit"`.
         poll_interval_s: seconds between two looks at the repository; only with `model_control="poll"`.
         strict: refuse models whose config this machine cannot honour, instead of serving an adapted copy.
-        release: the NGC release that the repository is meant for, such as `25.08`. The embedded server is always 24.10; another release is mentioned in its
-            warnings.
+        release: the NGC release that the repository is meant for, such as `25.08`; checked for its form only, as the embedded server is always 24.10.
         exit_on_error: give up when one model fails to load. If False, the server starts with the models that did load.
         extra_args: further tritonserver options, such as `--log-verbose=1`; an option that is set by a field here is refused.
         start_timeout_s: seconds until every model must be loaded.
@@ -76,6 +76,8 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         problems = [*_port_problems(self), *_control_problems(self), *_extra_problems(self)]
+        if self.release is not None and not re.fullmatch(r"\d\d\.\d\d", self.release):
+            problems.append(_problem(f"the release is {self.release!r}", "write it as year and month, such as 25.08"))
         if self.start_timeout_s <= 0:
             problems.append(_problem(f"the start timeout is {self.start_timeout_s} s", "give a number of seconds above 0"))
         if problems:

@@ -1,0 +1,132 @@
+"""What a config asks for and the embedded server cannot give, and the nearest config that it can serve.
+
+Pure: a `ModelConfig` in, an adapted one and plain sentences out. The embedded server has no TensorRT backend, and often no GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from tritongen.modelconfig import ModelConfig, ModelInstanceGroup
+
+SOURCE_FILE = "model.onnx"
+"""Name of a plan's source ONNX in the model's artifacts folder."""
+
+_CACHE_PATHS = ("trt_engine_cache_path", "trt_timing_cache_path", "trt_ep_context_file_path")
+
+_INTRA_OP = "intra_op_thread_count"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the server will run on.
+
+    Attributes:
+        gpus: number of GPUs that it sees.
+        cores: number of processors that it may use.
+        engine_cache: a folder for TensorRT engines that it can write to.
+    """
+
+    gpus: int
+    cores: int
+    engine_cache: str
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A config that can be served here.
+
+    Attributes:
+        config: the changed `ModelConfig`.
+        differences: what differs from what was asked for, as parts of a sentence.
+        needs_source: whether the plan's source ONNX is served in place of the plan.
+        folders: folders that must exist for the config to work.
+    """
+
+    config: Any
+    differences: tuple[str, ...]
+    needs_source: bool
+    folders: tuple[str, ...]
+
+
+def adapt(config: Any, machine: Machine) -> Adapted | None:
+    """The nearest config that can be served on this machine, or None where the config can be served as it is."""
+    changed = ModelConfig()
+    changed.CopyFrom(config)
+    needs_source = config.platform == "tensorrt_plan" or config.backend == "tensorrt"
+    differences: list[str] = []
+    folders: list[str] = []
+    if needs_source:
+        _serve_source(changed)
+        differences.append("its source ONNX is served by onnxruntime in place of the TensorRT plan")
+    if machine.gpus == 0:
+        differences += _without_gpu(changed, machine.cores)
+    else:
+        folders = _remap_caches(changed, machine.engine_cache)
+        if folders:
+            differences.append(f"TensorRT engines are cached in {', '.join(folders)}")
+    return Adapted(changed, tuple(differences), needs_source, tuple(folders)) if differences else None
+
+
+def _serve_source(config: Any) -> None:
+    """Make a plan's config one for its source ONNX: take out what only the TensorRT backend knows."""
+    config.platform = "onnxruntime_onnx"
+    config.backend = "onnxruntime"
+    config.default_model_filename = SOURCE_FILE
+    config.ClearField("runtime")
+    config.ClearField("cc_model_filenames")
+    for tensor in (*config.input, *config.output):
+        tensor.ClearField("is_shape_tensor")
+        tensor.ClearField("is_non_linear_format_io")
+    for group in config.instance_group:
+        group.ClearField("profile")
+        group.ClearField("secondary_devices")
+    config.optimization.ClearField("cuda")
+
+
+def _without_gpu(config: Any, cores: int) -> list[str]:
+    """Move what is meant for a GPU to the CPU."""
+    differences = []
+    groups = [group for group in config.instance_group if group.kind == ModelInstanceGroup.KIND_GPU or group.gpus]
+    for group in groups:
+        group.kind = ModelInstanceGroup.KIND_CPU
+        group.count = max(1, group.count)  # on the CPU, Triton reads 0 as 2 for onnxruntime
+        for field in ("gpus", "secondary_devices", "profile"):
+            group.ClearField(field)
+    if groups:
+        differences.append("its GPU instances run on the CPU, as this machine has no GPU")
+    accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
+    if accelerators:
+        differences.append(f"the GPU accelerator {', '.join(item.name for item in accelerators)} is left out")
+        config.optimization.execution_accelerators.ClearField("gpu_execution_accelerator")
+        if not config.optimization.execution_accelerators.ListFields():
+            config.optimization.ClearField("execution_accelerators")
+    if config.optimization.HasField("cuda"):
+        config.optimization.ClearField("cuda")
+        differences.append("CUDA settings are left out")
+    if differences and not config.optimization.ListFields():
+        config.ClearField("optimization")
+    instances = sum(max(1, group.count) for group in config.instance_group)
+    if groups and instances > 1 and _INTRA_OP not in config.parameters:
+        threads = max(1, cores // instances)
+        config.parameters[_INTRA_OP].string_value = str(threads)
+        differences.append(f"each of its {instances} instances uses {threads} of {cores} cores")
+    return differences
+
+
+def _remap_caches(config: Any, engine_cache: str) -> list[str]:
+    """Send engine caches that cannot be written here to a folder that can; the folders."""
+    folders = []
+    for accelerator in config.optimization.execution_accelerators.gpu_execution_accelerator:
+        for name in _CACHE_PATHS:
+            path = accelerator.parameters.get(name, "")
+            if path and not os.access(path, os.W_OK):
+                parts = PurePosixPath(path).parts
+                below = parts[2:] if parts[:2] == ("/", "engine-cache") else (config.name, parts[-1])
+                moved = str(PurePosixPath(engine_cache, *(part for part in below if part not in ("..", "/"))))
+                accelerator.parameters[name] = moved
+                folders.append(moved)
+    return list(dict.fromkeys(folders))

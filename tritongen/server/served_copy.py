@@ -1,0 +1,137 @@
+"""A temporary copy of a model repository with the configs that this machine can serve. Weights are linked, never copied; what need not change is linked as a whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from google.protobuf import text_format
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.errors import RepositoryError
+from tritongen.modelconfig import parse_pbtxt, print_pbtxt
+from tritongen.server import adapt, gpu
+from tritongen.server.adapt import Adapted, Machine
+from tritongen.server.environment import cache_folder
+from tritongen.server.options import ServerOptions
+
+_CONFIG = "config.pbtxt"
+
+
+@dataclass(frozen=True)
+class Served:
+    """What to start the server on.
+
+    Attributes:
+        repositories: the given ones, or copies where something had to be adapted.
+        warnings: one plain sentence for each adapted model.
+    """
+
+    repositories: tuple[Path, ...]
+    warnings: tuple[str, ...]
+
+
+def this_machine() -> Machine:
+    """The machine that this process runs on."""
+    return Machine(gpu.count(), len(os.sched_getaffinity(0)), str(cache_folder() / "engine-cache"))
+
+
+def prepare(repositories: Sequence[Path], target: Path, machine: Machine, options: ServerOptions) -> Served:
+    """Adapt what must be adapted; a repository where nothing must be is served in place.
+
+    Args:
+        repositories: folders of models.
+        target: a folder for copies; it is made when needed.
+        machine: where the server will run.
+        options: `strict` refuses instead of adapting.
+
+    Raises RepositoryError with every model that cannot be served as asked (`strict`), or whose plan has no source ONNX.
+    """
+    found = [(repository, _adapted(repository, machine)) for repository in repositories]
+    problems = [problem for repository, models in found for problem in _problems(repository, models, strict=options.strict)]
+    if problems:
+        raise RepositoryError(problems)
+    served: list[Path] = []
+    warnings: list[str] = []
+    for number, (repository, models) in enumerate(found):
+        if not models:
+            served.append(repository)
+            continue
+        copy = target / str(number)
+        _copy(repository, copy, models)
+        served.append(copy)
+        warnings += [f"model {name}: {'; '.join(adapted.differences)}" for name, adapted in models.items()]
+        if options.model_control == "poll":
+            warnings.append(f"{repository}: an adapted copy is served, which does not follow changes of the repository; polling has no effect on it")
+    return Served(tuple(served), tuple(warnings))
+
+
+def artifacts(repository: Path, model: str) -> Path:
+    """Where a model's files lie that Triton must not see, its source ONNX among them."""
+    return repository.absolute().with_name(f"{repository.absolute().name}.artifacts") / model
+
+
+def _adapted(repository: Path, machine: Machine) -> dict[str, Adapted]:
+    """The models that cannot be served as they are. A config that cannot be read is left to Triton, which says why."""
+    found = {}
+    for folder in sorted(path for path in repository.iterdir() if path.is_dir()):
+        try:
+            config = parse_pbtxt((folder / _CONFIG).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, text_format.ParseError):
+            continue
+        if not config.name:
+            config.name = folder.name
+        if (adapted := adapt.adapt(config, machine)) is not None:
+            found[folder.name] = adapted
+    return found
+
+
+def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> list[Diagnostic]:
+    problems = []
+    for name, adapted in models.items():
+        source = artifacts(repository, name) / adapt.SOURCE_FILE
+        if strict:
+            problems.append(
+                Diagnostic(
+                    "TG903",
+                    f"model {name!r} cannot be served here as its config asks: {'; '.join(adapted.differences)}",
+                    Location(str(repository / name / _CONFIG)),
+                    consequence="Triton refuses to load it on this machine",
+                    hint="serve it where the GPU is, or leave out --strict to serve an adapted copy",
+                    model=name,
+                )
+            )
+        elif adapted.needs_source and not source.is_file():
+            problems.append(
+                Diagnostic(
+                    "TG904",
+                    f"model {name!r} is a TensorRT plan, which the embedded server cannot run, and its source ONNX is not at {source}",
+                    Location(str(repository / name / _CONFIG)),
+                    consequence="the embedded Triton has no TensorRT backend and refuses to load it",
+                    hint="put the ONNX there (`tritongen render` does), or serve the plan with NVIDIA's container on a machine with a GPU",
+                    model=name,
+                )
+            )
+    return problems
+
+
+def _copy(repository: Path, copy: Path, models: dict[str, Adapted]) -> None:
+    """Link everything of a repository but the configs that change."""
+    copy.mkdir(parents=True)
+    for entry in repository.absolute().iterdir():
+        adapted = models.get(entry.name)
+        if adapted is None:
+            (copy / entry.name).symlink_to(entry)
+            continue
+        folder = copy / entry.name
+        folder.mkdir()
+        (folder / _CONFIG).write_text(print_pbtxt(adapted.config), encoding="utf-8")
+        for inner in entry.iterdir():
+            if inner.name == _CONFIG:
+                continue
+            replaced = adapted.needs_source and inner.is_dir() and inner.name.isdigit()
+            (folder / inner.name).symlink_to(artifacts(repository, entry.name) if replaced else inner)
+        for cache in adapted.folders:
+            Path(cache).mkdir(parents=True, exist_ok=True)
