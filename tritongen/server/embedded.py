@@ -6,9 +6,9 @@ with start(Path("model_repository"), ServerOptions(http_port=0)) as server:
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -26,6 +26,9 @@ from tritongen.server.served_copy import Served
 
 _PORT_RETRIES = 5
 _POLL_INTERVAL_S = 0.02
+_FAILED_GRACE_S = 2.0
+_OK = 200
+_SIGNAL_BASE = 128
 
 
 class EmbeddedServer:
@@ -36,14 +39,15 @@ class EmbeddedServer:
         ready_s: seconds from the call of `start` until all models were loaded and all ports answered.
     """
 
-    def __init__(self, process: ServerProcess, runtime: Runtime, options: ServerOptions, ports: Ports, warnings: tuple[str, ...], ready_s: float) -> None:
+    def __init__(self, attempt: _Attempt, process: ServerProcess, ready_s: float) -> None:
+        self._attempt = attempt
         self._process = process
-        self._runtime = runtime
-        self._host = http_probe.reachable(options.host)
-        self._ports = ports
+        self._host = http_probe.reachable(attempt.options.host)
+        self._ports = attempt.ports
         self._last_log: str | None = None
         self._last_models: dict[str, str] = {}
-        self.warnings = warnings
+        remarks = (f"model {model}: {text}" for model, text in log.read(attempt.log()).remarks)
+        self.warnings = (*attempt.served.warnings, *remarks)
         self.ready_s = ready_s
 
     @property
@@ -85,7 +89,7 @@ class EmbeddedServer:
 
     def log(self) -> str:
         """All that tritonserver and its stubs have written so far; still there after the end."""
-        return self._last_log if self._last_log is not None else _log_text(self._runtime)
+        return self._last_log if self._last_log is not None else self._attempt.log()
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Wait until the server ends by itself or is stopped elsewhere; its exit status, or None where `timeout_s` went by first."""
@@ -101,8 +105,8 @@ class EmbeddedServer:
         if not self._last_models:
             self._last_models = self.models
         self._process.stop(grace_s)
-        self._last_log = _log_text(self._runtime)
-        shutil.rmtree(self._runtime.folder, ignore_errors=True)
+        self._last_log = self._attempt.log()
+        self._attempt.runtime.remove()
 
     def __enter__(self) -> EmbeddedServer:
         return self
@@ -111,19 +115,24 @@ class EmbeddedServer:
         self.stop()
 
 
-def start(repository: Path | Sequence[Path], options: ServerOptions | None = None) -> EmbeddedServer:
+def start(repository: Path | Sequence[Path], options: ServerOptions | None = None, *, environment: Environment | None = None) -> EmbeddedServer:
     """Start a Triton on one or more model repositories and wait until it is ready.
 
+    Args:
+        repository: one folder of models, or several.
+        options: ports, modes and timeouts.
+        environment: the Python to run Triton's stubs with; by default the current one, or the private one where the current lacks something.
+
     Raises:
-        RepositoryError: a repository is not a folder, or `strict` is set and this machine cannot honour a config.
-        MissingExtra, EnvironmentProblem: this machine lacks something; `tritongen doctor` says what.
-        ServerStartError: Triton ended, or was not ready in time; `reasons` has Triton's own reason for each model.
+        RepositoryError: a repository is not a folder, or this machine cannot serve one of its models and `strict` (or a missing source ONNX) forbids a
+        substitute. MissingExtra, EnvironmentProblem: this machine lacks something; `tritongen doctor` says what. ServerStartError: Triton ended, or was not
+        ready in time; `reasons` has Triton's own reason for each model.
     """
     begin = time.perf_counter()
     options = options or ServerOptions()
     repositories = [repository] if isinstance(repository, Path) else list(repository)
     _check_repositories(repositories)
-    environment = environments.choose()
+    environment = environment or environments.choose()
     machine = served_copy.this_machine()
     tried: frozenset[int] = frozenset()
     for _ in range(_PORT_RETRIES):
@@ -131,14 +140,59 @@ def start(repository: Path | Sequence[Path], options: ServerOptions | None = Non
         private = runtime.create(environment)
         try:
             served = served_copy.prepare(repositories, private.repository, machine, options)
-            return _start_once(begin, served, options, environment, chosen, private)
+            return _started(_Attempt(options, environment, chosen, private, served), begin)
         except _PortTakenError as taken:
             tried |= taken.ports
+            private.remove()
         except BaseException:
-            shutil.rmtree(private.folder, ignore_errors=True)
+            private.remove()
             raise
-        shutil.rmtree(private.folder, ignore_errors=True)
     raise EnvironmentProblem(f"other programs took {len(tried)} ports between their choice and Triton's start", hint="give free ports by number")
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One try at starting a server: everything that is decided before the process runs."""
+
+    options: ServerOptions
+    environment: Environment
+    ports: Ports
+    runtime: Runtime
+    served: Served
+
+    def log(self) -> str:
+        """The log so far, with the paths of copies written as those of the repositories they were made from."""
+        try:
+            text = self.runtime.log.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        for copy, original in self.served.originals.items():
+            text = text.replace(str(copy), str(original))
+        return text
+
+    def arguments(self) -> list[str]:
+        """The command line of tritonserver."""
+        options = self.options
+        arguments = [
+            str(self.environment.server),
+            *(f"--model-repository={path.absolute()}" for path in self.served.repositories),
+            f"--backend-directory={self.runtime.backends}",
+            f"--cache-directory={self.environment.triton / 'caches'}",
+            f"--backend-config=python,shm-region-prefix-name={self.runtime.shm_prefix}",
+            *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
+            f"--http-port={self.ports.http}",
+            f"--grpc-port={self.ports.grpc}",
+            f"--metrics-port={self.ports.metrics}",
+            f"--model-control-mode={options.model_control}",
+            f"--exit-on-error={str(options.exit_on_error).lower()}",
+            *(f"--load-model={name}" for name in options.load_models),
+            *options.extra_args,
+        ]
+        if options.disable_auto_complete:
+            arguments.append("--disable-auto-complete-config")
+        if options.model_control == "poll":
+            arguments.append(f"--repository-poll-secs={options.poll_interval_s}")
+        return arguments
 
 
 class _PortTakenError(Exception):
@@ -168,102 +222,69 @@ def _check_repositories(repositories: list[Path]) -> None:
         raise RepositoryError(problems)
 
 
-def _start_once(begin: float, served: Served, options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> EmbeddedServer:
-    """One attempt on one set of ports."""
-    process = ServerProcess(
-        _arguments(served.repositories, options, environment, chosen, private), runtime.variables(private, environment, clean_environment()), private
-    )
+def _started(attempt: _Attempt, begin: float) -> EmbeddedServer:
+    """Run the attempt; a server that is ready."""
+    process = ServerProcess(attempt.arguments(), runtime.variables(attempt.runtime, attempt.environment, clean_environment()), attempt.runtime)
     try:
-        _wait_until_ready(process, options, chosen, private, begin + options.start_timeout_s)
+        _wait_until_ready(process, attempt, begin + attempt.options.start_timeout_s)
+        server = EmbeddedServer(attempt, process, time.perf_counter() - begin)
+        if attempt.options.strict and server.warnings:
+            raise ServerStartError(f"not everything can be served as asked: {'; '.join(server.warnings)}", hint="leave out --strict to serve it all the same")
     except BaseException:
-        process.stop(grace_s=2.0)
+        process.stop(grace_s=_FAILED_GRACE_S)
         raise
-    remarks = tuple(f"model {model}: {text}" for model, text in log.read(_log_text(private)).remarks)
-    return EmbeddedServer(process, private, options, chosen, (*served.warnings, *remarks), time.perf_counter() - begin)
+    return server
 
 
-def _arguments(repositories: Sequence[Path], options: ServerOptions, environment: Environment, chosen: Ports, private: Runtime) -> list[str]:
-    """The command line of tritonserver."""
-    arguments = [
-        str(environment.server),
-        *(f"--model-repository={path.absolute()}" for path in repositories),
-        f"--backend-directory={private.backends}",
-        f"--cache-directory={environment.triton / 'caches'}",
-        f"--backend-config=python,shm-region-prefix-name={private.shm_prefix}",
-        *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
-        f"--http-port={chosen.http}",
-        f"--grpc-port={chosen.grpc}",
-        f"--metrics-port={chosen.metrics}",
-        f"--model-control-mode={options.model_control}",
-        f"--exit-on-error={str(options.exit_on_error).lower()}",
-        *(f"--load-model={name}" for name in options.load_models),
-        *options.extra_args,
-    ]
-    if options.disable_auto_complete:
-        arguments.append("--disable-auto-complete-config")
-    if options.model_control == "poll":
-        arguments.append(f"--repository-poll-secs={options.poll_interval_s}")
-    return arguments
-
-
-def _wait_until_ready(process: ServerProcess, options: ServerOptions, chosen: Ports, private: Runtime, deadline: float) -> None:
+def _wait_until_ready(process: ServerProcess, attempt: _Attempt, deadline: float) -> None:
     """Wait for HTTP (which Triton opens when loading is over) and for the metrics port, which it opens last.
 
     Raises ServerStartError where the server ends or the time is up, `_PortTakenError` where it ended because of a port that was chosen freely.
     """
-    host = http_probe.reachable(options.host)
-    while process.poll() is None:
-        if ports.listens(process.pid, chosen.http):
-            answer = http_probe.status(host, chosen.http, "/v2/health/ready")
-            over = answer == 200 or (answer is not None and not options.exit_on_error)
-            if over and ports.listens(process.pid, chosen.metrics):
+    host = http_probe.reachable(attempt.options.host)
+    while (status := process.poll()) is None:
+        if ports.listens(process.pid, attempt.ports.http):
+            answer = http_probe.status(host, attempt.ports.http, "/v2/health/ready")
+            over = answer == _OK or (answer is not None and not attempt.options.exit_on_error)
+            if over and ports.listens(process.pid, attempt.ports.metrics):
                 return
         if time.perf_counter() > deadline:
-            raise _timeout(options, private)
+            raise _timeout(attempt)
         time.sleep(_POLL_INTERVAL_S)
-    raise _failure(process.poll(), options, chosen, private)
+    raise _failure(status, attempt)
 
 
-def _failure(status: int | None, options: ServerOptions, chosen: Ports, private: Runtime) -> ServerStartError | _PortTakenError:
+def _failure(status: int, attempt: _Attempt) -> ServerStartError | _PortTakenError:
     """Why tritonserver ended, as far as its log says."""
-    text = _log_text(private)
+    text = attempt.log()
     found = log.read(text)
-    freely = frozenset(getattr(chosen, name) for name in chosen.chosen_freely)
+    freely = frozenset(getattr(attempt.ports, name) for name in attempt.ports.chosen_freely)
     if found.taken_ports & freely:
         return _PortTakenError(found.taken_ports)
     if found.taken_ports:
         listed = ", ".join(str(port) for port in sorted(found.taken_ports))
-        return ServerStartError(
-            f"another program took port {listed} on {options.host} while the models were loaded", log_tail=log.tail(text), hint="give port 0 for any free one"
-        )
+        message = f"another program took port {listed} on {attempt.options.host} while the models were loaded"
+        return ServerStartError(message, log_tail=log.tail(text), hint="give port 0 for any free one")
     if found.reasons:
         listed = "\n".join(f"  {model}: {reason}" for model, reason in sorted(found.reasons.items()))
         return ServerStartError(f"Triton did not load {len(found.reasons)} of the models:\n{listed}", reasons=found.reasons, log_tail=log.tail(text))
-    ended = f"ended by signal {status - 128}" if status is not None and status > 128 else f"ended with status {status}"
+    ended = f"ended by signal {status - _SIGNAL_BASE}" if status > _SIGNAL_BASE else f"ended with status {status}"
     loading = [model for model, state in found.states.items() if state == "LOADING"]
     while_loading = f" while it loaded {', '.join(sorted(loading))}" if loading else ""
     return ServerStartError(f"tritonserver {ended}{while_loading}{': ' + found.fatal if found.fatal else ''}", log_tail=log.tail(text))
 
 
-def _timeout(options: ServerOptions, private: Runtime) -> ServerStartError:
+def _timeout(attempt: _Attempt) -> ServerStartError:
     """What was still missing when the time was up."""
-    text = _log_text(private)
+    text = attempt.log()
     found = log.read(text)
     states = "\n".join(f"  {model}: {state}{' - ' + found.reasons[model] if model in found.reasons else ''}" for model, state in sorted(found.states.items()))
     return ServerStartError(
-        f"Triton was not ready after {options.start_timeout_s:g} s; the models:\n{states or '  none has begun to load'}",
+        f"Triton was not ready after {attempt.options.start_timeout_s:g} s; the models:\n{states or '  none has begun to load'}",
         reasons=found.reasons,
         log_tail=log.tail(text),
         hint="a large model or many of them need a longer start timeout; a warmup sample may be heavier than thought",
     )
-
-
-def _log_text(private: Runtime) -> str:
-    """The log so far."""
-    try:
-        return private.log.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
 
 
 def _bracketed(host: str) -> str:

@@ -136,11 +136,11 @@ def choose() -> Environment:
     current = probe(Path(sys.executable))
     lacking = shortcomings(current)
     if not lacking:
-        return _environment(current)
+        return of(current)
     if completion_marker(private_environment()).exists():
         private = probe(private_python())
         if not (private_lacks := shortcomings(private)):
-            return _environment(private)
+            return of(private)
         raise EnvironmentProblem(
             f"the private server environment {private_environment()} is damaged: {_listed(private_lacks)}", hint=f"make it again: {SETUP_COMMAND}"
         )
@@ -152,7 +152,8 @@ def choose() -> Environment:
     )
 
 
-def _environment(interpreter: Interpreter) -> Environment:
+def of(interpreter: Interpreter) -> Environment:
+    """The environment of an interpreter without shortcomings."""
     assert interpreter.pytriton is not None
     return Environment(interpreter, interpreter.pytriton / "tritonserver", interpreter.pytriton.parent / "nvidia_pytriton.libs")
 

@@ -81,7 +81,7 @@ def _failure(message: str, text_proto: str) -> tuple[str, str] | None:
         reason = f"{match['reason']}: {text_proto}" if text_proto and "text proto" in match["reason"] else match["reason"]
         return match["model"], reason
     if match := _LOAD.match(message):
-        return match["model"], _TRACE.sub("", match["reason"]).strip().rstrip(";")
+        return match["model"], _TRACE.sub("", match["reason"]).replace("TritonModelException: ", "").strip().rstrip(";")
     return None
 
 

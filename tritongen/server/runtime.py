@@ -67,13 +67,17 @@ class Runtime:
         """Start of the names of this server's shared-memory regions."""
         return f"{self.folder.name}-"
 
+    def remove(self) -> None:
+        """Remove the folder and all that is in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 def create(environment: Environment) -> Runtime:
     """Make the private folder (mode 0700) and fill it; leftovers of crashed servers are removed first.
 
     Raises EnvironmentProblem where no folder on this machine allows both writing and executing.
     """
-    base = _base()
+    base = base_folder()
     sweep()
     name = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-{_namespace()}-"
     try:
@@ -122,14 +126,14 @@ def variables(runtime: Runtime, environment: Environment, base: dict[str, str]) 
     )
     made["PYTHONPATH"] = str(runtime.modules)
     made["PYTHONDONTWRITEBYTECODE"] = "1"
-    # onnxruntime >= 1.29 reports model names and graph hashes to its maker by default, and waits up to a second for that at its end (its Privacy.md names the switch)
+    # onnxruntime >= 1.29 reports model names and graph hashes to its maker unless this is set (its Privacy.md)
     made.setdefault("ORT_DISABLE_TELEMETRY", "1")
     if interpreter.is_virtual:
         made["VIRTUAL_ENV"] = str(interpreter.prefix)
     return made
 
 
-def _base() -> Path:
+def base_folder() -> Path:
     """A folder to work in. Backends are executed from it, so a filesystem mounted `noexec` will not do."""
     candidates = [Path(tempfile.gettempdir()), cache_folder() / "run"]
     for candidate in candidates:

@@ -1,9 +1,12 @@
-"""A temporary copy of a model repository with the configs that this machine can serve. Weights are linked, never copied; what need not change is linked as a whole."""
+"""A temporary copy of a model repository with the configs that this machine can serve.
+
+Weights are linked, never copied; what need not change is linked as a whole.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +30,12 @@ class Served:
     Attributes:
         repositories: the given ones, or copies where something had to be adapted.
         warnings: one plain sentence for each adapted model.
+        originals: by copy, the repository that it was made from.
     """
 
     repositories: tuple[Path, ...]
     warnings: tuple[str, ...]
+    originals: Mapping[Path, Path]
 
 
 def this_machine() -> Machine:
@@ -55,6 +60,7 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
         raise RepositoryError(problems)
     served: list[Path] = []
     warnings: list[str] = []
+    originals: dict[Path, Path] = {}
     for number, (repository, models) in enumerate(found):
         if not models:
             served.append(repository)
@@ -62,10 +68,11 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
         copy = target / str(number)
         _copy(repository, copy, models)
         served.append(copy)
+        originals[copy] = repository
         warnings += [f"model {name}: {'; '.join(adapted.differences)}" for name, adapted in models.items()]
         if options.model_control == "poll":
             warnings.append(f"{repository}: an adapted copy is served, which does not follow changes of the repository; polling has no effect on it")
-    return Served(tuple(served), tuple(warnings))
+    return Served(tuple(served), tuple(warnings), originals)
 
 
 def artifacts(repository: Path, model: str) -> Path:

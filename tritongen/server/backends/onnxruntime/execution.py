@@ -87,7 +87,7 @@ class Executor:
                 own = {name: array[start:end] for name, array in zip(names, arrays, strict=True)}
                 responses.append(self._answer(asked, [own[name] for name in asked]))
                 start = end
-        except (*ORT_ERRORS, KeyError):
+        except ORT_ERRORS:
             return [self._alone(request) for request in requests]
         return responses
 
