@@ -7,7 +7,6 @@ TG006 YAML that a configuration should not use (dates, tags, huge numbers, keys 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +28,7 @@ from tritongen.diagnostics import Diagnostic
 from tritongen.sources.text import SourceText
 from tritongen.sources.tree import Entry, Node, Scalar
 from tritongen.sources.yaml_faults import explain
+from tritongen.sources.yaml_scalars import TAG_PREFIX, LargeNumberError, is_date, is_scalar_tag, join_surrogates, scalar_value
 
 MAX_DEPTH = 64
 """Deeper nesting is refused: the deepest key of a spec or a ModelConfig is far above."""
@@ -36,17 +36,7 @@ MAX_DEPTH = 64
 MAX_ALIASED_NODES = 100_000
 """How many nodes all aliases may stand for together. Ten aliases of ten aliases, ten levels deep, would be ten thousand million."""
 
-_TAG_PREFIX = "tag:yaml.org,2002:"
-_COLLECTION_TAGS = {None, "!", _TAG_PREFIX + "map", _TAG_PREFIX + "seq"}
-_WORDS: dict[str, Scalar] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_COLLECTION_TAGS = {None, "!", TAG_PREFIX + "map", TAG_PREFIX + "seq"}
 
 
 @dataclass(frozen=True)
@@ -75,10 +65,6 @@ def parse_yaml(source: SourceText) -> ParsedYaml:
 
 class _StopReading(Exception):  # noqa: N818 - not an error of its own: the finding is in the builder
     """Reading on makes no sense."""
-
-
-class _NumberError(ValueError):
-    """A number that no field of Triton can hold."""
 
 
 @dataclass(slots=True)
@@ -133,41 +119,36 @@ class _Builder:
 
     def _scalar(self, event: Any, start: int) -> None:  # noqa: ANN401 - the events carry no types
         plain = bool(event.implicit[0])
-        node = Node(start)
-        problem = None
+        node = Node(start, scalar=event.value)
+        problem = hint = ""
         try:
-            node.scalar = _value(event.value, event.tag, plain=plain)
-        except _NumberError:
-            node.scalar, problem = 0, f"the number {event.value[:20]}{'…' * (len(event.value) > 20)} is too large: Triton has no field of more than 64 bits"
+            value = scalar_value(event.value, event.tag, plain=plain)
+            node.scalar = join_surrogates(value) if isinstance(value, str) else value
+            if plain and is_date(event.value):
+                problem, hint = f"{event.value[:40]} is a date in YAML", f'put it in quotes: "{event.value[:40]}"'
+            elif event.tag is not None and not is_scalar_tag(event.tag):
+                problem, hint = _unknown_tag(event.tag)
+        except LargeNumberError:
+            problem = f"the number {event.value[:20]}{'…' * (len(event.value) > 20)} is too large: Triton has no field of more than 64 bits"
+            hint = "check the value"
+        except UnicodeDecodeError:
+            problem, hint = "the text holds half of a surrogate pair, which is no character", "write the character itself, or its full \\U escape"
         except ValueError:
-            node.scalar, problem = event.value, f"{event.value[:40]!r} cannot be read as {event.tag.removeprefix(_TAG_PREFIX)}"
+            problem, hint = f"{event.value[:40]!r} cannot be read as {event.tag.removeprefix(TAG_PREFIX)}", "check the value, or remove the tag"
         if problem:
-            self._report("TG006", problem, start, "check the value")
-        elif plain and isinstance(node.scalar, str) and _DATE.fullmatch(event.value):
-            problem = f"{event.value[:40]} is a date in YAML"
-            self._report("TG006", problem, start, f'put it in quotes: "{event.value[:40]}"')
-        elif isinstance(node.scalar, str) and _SURROGATE.search(node.scalar):
-            problem = "the text holds half of a surrogate pair, which is no character"
-            self._report("TG006", problem, start, "write the character itself, or its full \\U escape")
-        elif event.tag is not None and not _is_known_scalar_tag(event.tag):
-            problem = self._refuse_tag(event.tag, start)
-        node.faulty = problem is not None
+            self._report("TG006", problem, start, hint)
+        node.faulty = bool(problem)
         merge = plain and event.value == "<<" and event.tag is None
         self._anchor(event.anchor, node)
         self._attach(node, is_merge=merge)
-
-    def _refuse_tag(self, tag: str, start: int) -> str:
-        shown = "!!" + tag.removeprefix(_TAG_PREFIX) if tag.startswith(_TAG_PREFIX) else tag
-        problem = f"the tag {shown[:60]} is not supported"
-        self._report("TG006", problem, start, "remove the tag; a text needs no more than quotes")
-        return problem
 
     def _begin(self, event: Any, start: int) -> None:  # noqa: ANN401 - the events carry no types
         if len(self._open) >= MAX_DEPTH:
             self._stop("TG006", f"lists and mappings are nested deeper than {MAX_DEPTH} levels", start, "no setting is that deep: check the brackets")
         node = Node(start, entries={}) if isinstance(event, MappingStartEvent) else Node(start, items=[])
         if event.tag not in _COLLECTION_TAGS:
-            self._refuse_tag(event.tag, start)
+            problem, hint = _unknown_tag(event.tag)
+            self._report("TG006", problem, start, hint)
             node.faulty = True
         if event.anchor is not None:
             self._anchors[event.anchor] = None
@@ -251,9 +232,10 @@ class _Builder:
             entries[key.scalar] = Entry(key.start, node)
 
 
-def _is_known_scalar_tag(tag: str) -> bool:
-    """True for tags that only say what kind of scalar it is."""
-    return tag == "!" or tag in {_TAG_PREFIX + name for name in ("str", "int", "float", "bool", "null")}
+def _unknown_tag(tag: str) -> tuple[str, str]:
+    """Message and hint for a tag that asks for more than plain data."""
+    shown = "!!" + tag.removeprefix(TAG_PREFIX) if tag.startswith(TAG_PREFIX) else tag
+    return f"the tag {shown[:60]} is not supported", "remove the tag; a text needs no more than quotes"
 
 
 def _shown(value: Scalar) -> str:
@@ -261,44 +243,3 @@ def _shown(value: Scalar) -> str:
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _value(text: str, tag: str | None, *, plain: bool) -> Scalar:
-    """The value of a scalar in YAML 1.2's core schema. Raises ValueError where the text is not of its tag's kind, _NumberError for more than 64 bits."""
-    if tag is not None:
-        kind = tag.removeprefix(_TAG_PREFIX)
-        if tag == _TAG_PREFIX + kind and kind in ("int", "float", "bool", "null"):
-            value = _value(text, None, plain=True)
-            if kind == "float" and type(value) is int:
-                return float(value)
-            if type(value) is not {"int": int, "float": float, "bool": bool, "null": type(None)}[kind]:
-                raise ValueError(text)
-            return value
-        return text
-    if not plain:
-        return text
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INT.fullmatch(text):
-        return _int(text)
-    return _float(text) if _FLOAT.fullmatch(text) else text
-
-
-def _int(text: str) -> int:
-    """An int of at most 64 bits; the length is looked at first, since Python refuses to convert thousands of digits. Raises _NumberError."""
-    digits = text.lstrip("+-").lstrip("0") if text[:2] not in ("0o", "0x") else text[2:].lstrip("0")
-    if len(digits) > 22:
-        raise _NumberError
-    value = int(text, 0) if text[:2] in ("0o", "0x") else int(text)
-    if not -(2**63) <= value < 2**64:
-        raise _NumberError
-    return value
-
-
-def _float(text: str) -> float:
-    """A float; one that is not infinite by its spelling must not become so. Raises _NumberError."""
-    word = text.lower().replace(".inf", "inf").replace(".nan", "nan")
-    value = float(word)
-    if value in (float("inf"), float("-inf")) and "inf" not in word:
-        raise _NumberError
-    return value

@@ -58,7 +58,9 @@ def _finding(source: SourceText, at: int, message: str, hint: str) -> Diagnostic
 def _unclosed_bracket(source: SourceText, at: int, opened: int) -> Diagnostic:
     """A [ or { whose list is not continued or closed."""
     bracket = source.text[opened : opened + 1]
-    closing = {"[": "]", "{": "}"}.get(bracket, "the closing bracket")
+    closing = {"[": "]", "{": "}"}.get(bracket)
+    if closing is None:
+        return _finding(source, at, f"a value is expected before this {bracket}", "write the value, or remove the bracket or comma that is too much")
     if at >= len(source.text):
         return _finding(source, opened, f"the {bracket} that opens here is never closed", f"add the {closing}")
     if source.line_index(at) == source.line_index(opened):
@@ -108,9 +110,12 @@ def _wrong_level(source: SourceText, at: int, opened: int, problem: str) -> Diag
 def _other(source: SourceText, at: int, problem: str, context: str) -> Diagnostic:
     """Single characters that mean something in YAML, and whatever else the library says."""
     found = source.text[at : at + 1]
+    if found == "\t":
+        return _finding(source, at, "a tab where only a space can stand", "replace the tab by a space")
     if "cannot start any token" in problem:
         return _finding(source, at, f"a value cannot start with {found!r}", "put the value in quotes")
     if "unknown escape" in problem:
         return _finding(source, at, f"\\{found} is no escape in double quotes", "use single quotes, in which \\ is a plain character, or write \\\\")
     where = f", {context}" if context else ""
+    problem = problem.replace(repr("\0"), "the end of the text")  # the library marks the end by a NUL
     return _finding(source, at, f"this is not valid YAML: {problem}{where}", "put values with special characters in quotes, and check indentation and brackets")

@@ -100,14 +100,14 @@ def _unknown_key(path: Path) -> Wording:
     known = fields_at(path[:-1])
     close = difflib.get_close_matches(key.lower().replace("-", "_"), known, n=1, cutoff=0.6)
     in_model = "batching" in known
-    if close:
-        hint = f"did you mean {close[0]!r}?"
+    if key in fields_at(("models", 0)) and not in_model:
+        hint = f"{key!r} is a key of a model: indent it below its '- name:'"
     elif in_model and key in _MODELCONFIG_KEYS:
         hint = _MODELCONFIG_KEYS[key]
     elif in_model and key in _PLAIN_OVERLAY:
         hint = f"put fields of Triton's ModelConfig under config: config: {{{key}: ...}}"
-    elif key in fields_at(("models", 0)) and not in_model:
-        hint = f"{key!r} is a key of a model: indent it below its '- name:'"
+    elif close:
+        hint = f"did you mean {close[0]!r}?"
     else:
         hint = f"the keys here are: {', '.join(known)}"
     return Wording("TG008", f"there is no key {key[:60]!r}", hint, at_key=True)

@@ -175,7 +175,9 @@ class ModelSpec(Settings):
         if above := [size for size in warmup if size > max(batching.max, 1)]:
             off = batching.max == 0
             raise problem(
-                f"batching is off, so {listed(above)} cannot be warmed up" if off else f"{listed(above)} above batching.max: {batching.max}",
+                f"batching is off, so {listed(above)} cannot be warmed up"
+                if off
+                else f"{listed(above)} {'is' if len(above) == 1 else 'are'} above batching.max: {batching.max}",
                 code="TG015",
                 consequence="Triton refuses to load a model when a warmup sample is larger than max_batch_size",
                 hint="write warmup: [1]" if off else f"warm up sizes up to {batching.max}, or raise batching.max",
@@ -198,7 +200,7 @@ class Spec(Strict):
     """A whole spec. `models` already hold what `defaults` gave them."""
 
     version: Literal[1] = Field(description="Version of the spec format; 1 is the only one.")
-    triton: Target = Field(default_factory=Target, description="The server that the repository is made for.")
+    triton: Target = Field(default_factory=Target, description="The server that the repository is made for: its release, and where it keeps engines.")
     repository: PathText = Field("model_repository", description="Folder to write the Triton model repository to, relative to the spec's folder.")
     defaults: Defaults = Field(default_factory=Defaults, description="Values for every model that does not set the key itself.")
     models: tuple[ModelSpec, ...] = Field(min_length=1, description="The models to serve.")

@@ -1,0 +1,202 @@
+"""The JSON Schema accepts what the loader accepts. A small evaluator of the keywords in use stands in for an editor."""
+
+import json
+import re
+
+import pytest
+from pydantic import BaseModel
+
+from tritongen.errors import SpecError
+from tritongen.sources import SourceText, parse_yaml
+from tritongen.spec import spec_schema
+from tritongen.spec.findings import fields_at
+from tritongen.spec.models import ModelSpec, Settings, Spec, Target
+from tritongen.spec.parts import Batching, InstanceGroup, ShapeRange, Source, VersionPolicy
+from tritongen.spec.schema import DIALECT
+
+SCHEMA = spec_schema()
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+ANNOTATIONS = {"$schema", "$defs", "title", "description", "default", "examples"}
+
+
+def is_type(value, name):
+    return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+
+
+def accepts(schema, value):  # noqa: C901 - one line for each keyword
+    """Whether a value is valid; an unknown keyword is an error, so that nothing passes unseen."""
+    for keyword, expected in schema.items():
+        if keyword in ANNOTATIONS or keyword in ("properties", "additionalProperties"):
+            continue
+        if keyword == "$ref":
+            ok = accepts(SCHEMA["$defs"][expected.removeprefix("#/$defs/")], value)
+        elif keyword == "type":
+            ok = any(is_type(value, name) for name in ([expected] if isinstance(expected, str) else expected))
+        elif keyword == "anyOf":
+            ok = any(accepts(option, value) for option in expected)
+        elif keyword in ("enum", "const"):
+            ok = any(value == option and type(value) is type(option) for option in (expected if keyword == "enum" else [expected]))
+        elif keyword == "required":
+            ok = not isinstance(value, dict) or set(expected) <= set(value)
+        elif keyword == "items":
+            ok = not isinstance(value, list) or all(accepts(expected, item) for item in value)
+        elif keyword == "minItems":
+            ok = not isinstance(value, list) or len(value) >= expected
+        elif keyword == "maxLength":
+            ok = not isinstance(value, str) or len(value) <= expected
+        elif keyword == "pattern":
+            ok = not isinstance(value, str) or re.search(expected, value)
+        elif keyword in ("minimum", "maximum"):
+            ok = not is_type(value, "number") or (value >= expected if keyword == "minimum" else value <= expected)
+        else:
+            raise AssertionError(f"keyword {keyword!r} is not evaluated")
+        if not ok:
+            return False
+    if isinstance(value, dict):
+        properties, other = schema.get("properties", {}), schema.get("additionalProperties", True)
+        return all(accepts(properties[key], item) if key in properties else other is True or (other and accepts(other, item)) for key, item in value.items())
+    return True
+
+
+def spec_of(keys, *, top=""):
+    return f"version: 1\n{top}\nmodels:\n  - {{name: m, source: m.onnx{', ' if keys else ''}{keys}}}\n"
+
+
+GOOD = [
+    spec_of(""),
+    spec_of("backend: tensorrt, precision: int8"),
+    spec_of("batching: none"),
+    spec_of("batching: auto"),
+    spec_of("batching: {}"),
+    spec_of("batching: {max: 8, preferred: [2, 8], max_queue_delay: 1.5ms}"),
+    spec_of("shapes: {x: [3, 48], y: {min: [1], opt: [2], max: [3]}}"),
+    spec_of("instances: {kind: cpu}"),
+    spec_of("instances: [{count: 2}, {kind: gpu, gpus: [0, 1]}]"),
+    spec_of("warmup: auto"),
+    spec_of("warmup: none"),
+    spec_of("warmup: [1, 2]"),
+    spec_of("warmup: []"),
+    spec_of("version: auto, versions: {policy: latest, count: 3}"),
+    spec_of("version: 7, versions: {policy: specific, versions: [7]}"),
+    spec_of("samples: {a: 1, b: true, c: text, d: [[1.5, 2], [3, 4]], e: 0.5}"),
+    spec_of("config: {a: {b: [1, null]}}"),
+    spec_of("cpu_threads: 2", top="triton: {release: '24.10', engine_cache: /a/b}\nrepository: out"),
+    spec_of("", top="defaults: {batching: none, instances: {kind: gpu}, warmup: [1], version: auto, versions: {count: 2}}"),
+    "version: 1\nmodels: [{name: a.b, source: {package: pydantic, path: x/y.onnx}}]",
+    "version: 1\nmodels: [{name: a, source: {path: x.onnx}}]",
+]
+
+BAD = [
+    "models: [{name: m, source: m.onnx}]",
+    "version: 2\nmodels: [{name: m, source: m.onnx}]",
+    "version: 1",
+    "version: 1\nmodels: []",
+    "version: 1\nmodels: [{name: m}]",
+    "version: 1\nmodels: [{name: 'a b', source: m.onnx}]",
+    "version: 1\nmodels: [{name: .a, source: m.onnx}]",
+    "version: 1\nmodels: [{name: m, source: ''}]",
+    "version: 1\nmodels: [{name: m, source: {package: a.b, path: x}}]",
+    spec_of("", top="zzz: 1"),
+    spec_of("", top="triton: {release: 25.08}"),
+    spec_of("", top="triton: {release: '25.13'}"),
+    spec_of("", top="triton: {engine_cache: relative}"),
+    spec_of("", top="triton: {engine_cache: /a/../b}"),
+    spec_of("", top="triton: {engine_cache: /}"),
+    spec_of("", top="defaults: {name: m}"),
+    spec_of("", top="defaults: {samples: {a: 1}}"),
+    spec_of("", top="repository: ' '"),
+    spec_of("zzz: 1"),
+    spec_of("backend: onnx"),
+    spec_of("accelerator: TensorRT"),
+    spec_of("batching: off"),
+    spec_of("batching: 8"),
+    spec_of("batching: {max: -1}"),
+    spec_of("batching: {max: '8'}"),
+    spec_of("batching: {max_queue_delay: 2}"),
+    spec_of("batching: {max_queue_delay: 2 sec}"),
+    spec_of("batching: {max_queue_delay_us: 2}"),
+    spec_of("batching: {preferred: [0]}"),
+    spec_of("shapes: {x: []}"),
+    spec_of("shapes: {x: [0]}"),
+    spec_of("shapes: {x: {min: [1], opt: [1]}}"),
+    spec_of("instances: []"),
+    spec_of("instances: gpu"),
+    spec_of("instances: {kind: KIND_GPU}"),
+    spec_of("warmup: [0]"),
+    spec_of("warmup: all"),
+    spec_of("version: 0"),
+    spec_of("version: newest"),
+    spec_of("versions: {policy: newest}"),
+    spec_of("samples: {x: {}}"),
+    spec_of("samples: {x: []}"),
+    spec_of("labels: {x: 1}"),
+    spec_of("cpu_threads: 0"),
+    spec_of("cpu_threads: ~"),
+    spec_of("config: [1]"),
+]
+
+
+def data(text):
+    return parse_yaml(SourceText("spec.yaml", text)).root.plain()
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_the_schema_accepts_what_the_loader_accepts(folder, text):
+    folder.load(text)
+    assert accepts(SCHEMA, data(text))
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_the_schema_refuses_what_the_loader_refuses(folder, text):
+    with pytest.raises(SpecError):
+        folder.load(text)
+    assert not accepts(SCHEMA, data(text))
+
+
+def test_it_is_json_of_the_dialect_it_names():
+    again = json.loads(json.dumps(SCHEMA))
+    assert again == SCHEMA
+    assert again["$schema"] == DIALECT == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_every_key_is_described():
+    described = [
+        (name, key) for name, part in SCHEMA["$defs"].items() for key, field in part.get("properties", {}).items() if len(field.get("description", "")) < 10
+    ]
+    assert described == []
+    assert all(field["description"] for field in SCHEMA["properties"].values())
+
+
+def test_a_unit_is_a_pattern_and_a_choice_is_an_enum():
+    parts = SCHEMA["$defs"]
+    assert re.search(parts["Batching"]["properties"]["max_queue_delay"]["pattern"], "2ms")
+    assert parts["ModelSpec"]["properties"]["accelerator"]["enum"] == ["none", "cuda", "tensorrt", "openvino"]
+
+
+def test_each_reference_leads_somewhere():
+    references = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(SCHEMA)))
+    assert references == set(SCHEMA["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ((), Spec),
+        (("triton",), Target),
+        (("models", 3), ModelSpec),
+        (("models", 0, "source"), Source),
+        (("models", 0, "batching"), Batching),
+        (("models", 0, "shapes", "batching"), ShapeRange),
+        (("models", 0, "instances", 1), InstanceGroup),
+        (("models", 0, "versions"), VersionPolicy),
+        (("defaults",), Settings),
+        (("defaults", "batching"), Batching),
+    ],
+)
+def test_keys_by_place(path, model: type[BaseModel]):
+    assert set(fields_at(path)) == {field.alias or name for name, field in model.model_fields.items()}
+
+
+@pytest.mark.parametrize("path", [("nothing",), ("repository",), ("models", 0, "config"), ("models", 0, "labels")])
+def test_no_keys_where_they_are_free(path):
+    assert fields_at(path) == {}
