@@ -53,8 +53,8 @@ def setup_environment(*, onnxruntime: str = "onnxruntime", say: Callable[[str], 
             _run([str(base.executable), "-m", "venv", str(folder)], "the virtual environment cannot be made")
             pip = [str(private_python()), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
             say(f"installing nvidia-pytriton {WHEEL_VERSION} (some 100 MB), numpy 1.x and {onnxruntime}")
-            _run([*pip, "--no-deps", f"nvidia-pytriton=={WHEEL_VERSION}"], "pip cannot install nvidia-pytriton")
             _run([*pip, "numpy<2", onnxruntime], f"pip cannot install numpy and {onnxruntime}")
+            _run([*pip, "--no-deps", f"nvidia-pytriton=={WHEEL_VERSION}"], "pip cannot install nvidia-pytriton")
             say("starting a server in it, once")
             _prove(probe(private_python()))
         except BaseException:

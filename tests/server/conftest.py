@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpcclient
+
+from tritongen.server import ServerOptions
+
+ANY_PORTS = {"http_port": 0, "grpc_port": 0, "metrics_port": 0}
+
+
+@pytest.fixture(scope="session")
+def options():
+    """Options on free ports; keyword arguments change or add to them."""
+
+    def make(**changes) -> ServerOptions:
+        return ServerOptions(**({**ANY_PORTS, "disable_auto_complete": True} | changes))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def ask():
+    """Send one request over gRPC: arrays by input name in, arrays by output name out."""
+
+    def send(server, model: str, feed: dict[str, np.ndarray], *, wanted: list[str] | None = None, bf16: bool = False) -> dict[str, np.ndarray]:
+        with grpcclient.InferenceServerClient(server.grpc_url.removeprefix("grpc://")) as client:
+            inputs = []
+            for name, array in feed.items():
+                dtype = "BF16" if array.dtype.name == "bfloat16" else {"object": "BYTES"}.get(array.dtype.name) or _WIRE[array.dtype.name]
+                tensor = grpcclient.InferInput(name, list(array.shape), dtype)
+                tensor.set_data_from_numpy(array)
+                inputs.append(tensor)
+            outputs = [grpcclient.InferRequestedOutput(name) for name in wanted] if wanted else None
+            result = client.infer(model, inputs, outputs=outputs, client_timeout=30)
+            return {output.name: result.as_numpy(output.name) for output in result.get_response().outputs}
+
+    return send
+
+
+_WIRE = {"float32": "FP32", "float16": "FP16", "float64": "FP64", "int64": "INT64", "int32": "INT32", "bool": "BOOL", "uint8": "UINT8"}
