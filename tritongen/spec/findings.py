@@ -148,7 +148,7 @@ def _is_mapping(annotation: Any) -> bool:  # noqa: ANN401 - annotations have no 
 
 def _model_inside(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - annotations have no common type
     """The first pydantic model in an annotation such as `tuple[Annotated[M, ...], ...]`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel):  # Python 3.10 takes tuple[X] for a class
         return annotation
     return next((found for part in get_args(annotation) if (found := _model_inside(part)) is not None), None)
 

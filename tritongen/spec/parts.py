@@ -6,14 +6,18 @@ earlier ones that were fine: it runs even where an unrelated key is wrong, and n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationInfo, field_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from tritongen.spec.units import Duration
 from tritongen.spec.values import (
     INT64_MAX,
+    PATH_SCHEMA,
     UINT32_MAX,
     Dims,
     PackageName,
@@ -242,13 +246,22 @@ class VersionPolicy(Strict):
         return sorted_unique(versions, "versions")
 
 
-SourceField = Annotated[Source, BeforeValidator(_source_forms, json_schema_input_type=PathText | Source)]
-BatchingField = Annotated[Batching, BeforeValidator(_batching_forms, json_schema_input_type=Literal["auto", "none"] | Batching)]
-ShapeField = Annotated[ShapeRange, BeforeValidator(_shape_forms, json_schema_input_type=Dims | ShapeRange)]
-InstancesField = Annotated[
-    tuple[InstanceGroup, ...],
-    BeforeValidator(_instance_forms, json_schema_input_type=InstanceGroup | Annotated[tuple[InstanceGroup, ...], Field(min_length=1)]),
-]
+@dataclass(frozen=True)
+class _Forms:
+    """The JSON Schema of a field that has short forms: `widen` makes it out of the schema of the full form."""
+
+    widen: Callable[[JsonSchemaValue], list[JsonSchemaValue]]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": self.widen(handler(schema))}
+
+
+_DIMS_SCHEMA: JsonSchemaValue = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1, "maximum": INT64_MAX}}
+
+SourceField = Annotated[Source, BeforeValidator(_source_forms), _Forms(lambda full: [PATH_SCHEMA, full])]
+BatchingField = Annotated[Batching, BeforeValidator(_batching_forms), _Forms(lambda full: [{"enum": ["auto", "none"]}, full])]
+ShapeField = Annotated[ShapeRange, BeforeValidator(_shape_forms), _Forms(lambda full: [_DIMS_SCHEMA, full])]
+InstancesField = Annotated[tuple[InstanceGroup, ...], BeforeValidator(_instance_forms), _Forms(lambda full: [full["items"], full | {"minItems": 1}])]
 
 
 def listed(sizes: list[int]) -> str:

@@ -97,7 +97,8 @@ def _check_path(value: str) -> str:
     return value
 
 
-PathText = Annotated[str, AfterValidator(_check_path), WithJsonSchema({"type": "string", "pattern": r"^(?=.*\S)[^\x00-\x1f\x7f]+$"})]
+PATH_SCHEMA: dict[str, Any] = {"type": "string", "pattern": r"^(?=.*\S)[^\x00-\x1f\x7f]+$"}
+PathText = Annotated[str, AfterValidator(_check_path), WithJsonSchema(PATH_SCHEMA)]
 
 
 def _check_server_path(value: str) -> str:
@@ -185,8 +186,11 @@ def _check_warmup(value: object) -> object:
     return sorted_unique(whole_numbers(value), "batch sizes")
 
 
-Sizes: TypeAlias = tuple[PositiveInt, ...]
-Warmup = Annotated[Literal["auto"] | tuple[int, ...], BeforeValidator(_check_warmup, json_schema_input_type=Literal["auto", "none"] | Sizes)]
+Warmup = Annotated[
+    Literal["auto"] | tuple[int, ...],
+    BeforeValidator(_check_warmup),
+    WithJsonSchema({"anyOf": [{"enum": ["auto", "none"]}, {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": INT32_MAX}}]}),
+]
 
 
 def _check_version(value: object) -> object:
@@ -206,7 +210,11 @@ def _check_version(value: object) -> object:
     return value
 
 
-ModelVersion = Annotated[Literal["auto"] | int, BeforeValidator(_check_version, json_schema_input_type=Literal["auto"] | VersionNumber)]
+ModelVersion = Annotated[
+    Literal["auto"] | int,
+    BeforeValidator(_check_version),
+    WithJsonSchema({"anyOf": [{"enum": ["auto"]}, {"type": "integer", "minimum": 1, "maximum": INT64_MAX}]}),
+]
 
 
 def _shape_of(value: object) -> tuple[tuple[int, ...], str]:

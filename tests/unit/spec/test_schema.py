@@ -32,6 +32,8 @@ def accepts(schema, value):  # noqa: C901 - one line for each keyword
             ok = accepts(SCHEMA["$defs"][expected.removeprefix("#/$defs/")], value)
         elif keyword == "type":
             ok = any(is_type(value, name) for name in ([expected] if isinstance(expected, str) else expected))
+        elif keyword == "allOf":  # how pydantic before 2.9 puts a description beside a reference
+            ok = all(accepts(option, value) for option in expected)
         elif keyword == "anyOf":
             ok = any(accepts(option, value) for option in expected)
         elif keyword in ("enum", "const"):
