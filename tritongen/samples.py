@@ -15,6 +15,10 @@ from tritongen.dtypes import Dtype
 Array = np.ndarray[Any, Any]
 
 
+SAMPLES_PARAMETER = "tritongen.samples"
+"""Key in a config's `parameters` under which the spec's small sample values travel to whoever asks the server for its config, as JSON by input name."""
+
+
 class SampleError(ValueError):
     """A value that was given for an input does not fit it; the message says what was expected and what was given."""
 

@@ -15,7 +15,7 @@ from tritongen.render.accelerators import add_accelerator
 from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings
 from tritongen.render.tensors import Sizes, add_tensors, concrete_sizes
-from tritongen.render.warmup import add_warmup, warmed_sizes, warmup_feeds
+from tritongen.render.warmup import add_samples, add_warmup, warmed_sizes, warmup_feeds
 from tritongen.samples import Array
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
@@ -90,6 +90,7 @@ def compile_model(
     _add_labels(config, model, findings)
     warmed = warmed_sizes(model, signature, batching, sizes, findings)
     files = add_warmup(config, signature, batching, warmed, sizes, samples)
+    add_samples(config, samples)
     _overlay(config, model, findings)
     return Compiled(config, batching, files, warmup_feeds(signature, batching, warmed, sizes, samples), _remarks(batching))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 from tritongen.batching import Batching
 from tritongen.render.findings import Findings
 from tritongen.render.tensors import Sizes, item_dims
-from tritongen.samples import Array, raw_bytes, rows, zeros
+from tritongen.samples import SAMPLES_PARAMETER, Array, raw_bytes, rows, zeros
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
+
+
+_MOST_ELEMENTS = 16
 
 
 def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> tuple[int, ...]:
@@ -62,6 +66,16 @@ def add_warmup(
             else:
                 item.zero_data = True
     return files
+
+
+def add_samples(config: Any, values: Mapping[str, Array]) -> None:
+    """Leave the given values in the config, so that whoever only has the server's address can make a valid request too.
+
+    Backends ignore parameters that they do not know. Only small values: a config is no place for data.
+    """
+    small = {name: value.tolist() for name, value in sorted(values.items()) if value.size <= _MOST_ELEMENTS and value.dtype != object}
+    if small:
+        config.parameters[SAMPLES_PARAMETER].string_value = json.dumps(small)
 
 
 def warmup_feeds(

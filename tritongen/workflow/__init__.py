@@ -1,4 +1,60 @@
-"""The verbs that span stages: from a spec to a plan, from a plan to a running server.
+"""The verbs that span stages: from a spec to a repository, from a repository to a running server.
 
 Each command of the command line is one of these and a report. Nothing here prints or exits.
 """
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tritongen.server import EmbeddedServer, ServerOptions
+    from tritongen.workflow.rendering import Rendering
+
+__all__ = ["render", "serve"]
+
+
+def render(spec: str | Path, output: str | Path | None = None, *, force: bool = False) -> Rendering:
+    """Write the model repository of a spec file, and return what was done and found.
+
+    Args:
+        spec: the spec file.
+        output: the repository's folder; by default the one that the spec names.
+        force: overwrite what was edited by hand.
+
+    Raises:
+        InputError: with everything that is wrong; nothing is written then.
+
+    Example:
+        >>> for change in tritongen.render("spec.yaml").plan.changes:  # doctest: +SKIP
+        ...     print(change.name, change.action.value)
+    """
+    from tritongen.repository import apply_plan
+    from tritongen.workflow.rendering import plan_render
+
+    rendering = plan_render(Path(spec), output=None if output is None else Path(output), force=force)
+    apply_plan(rendering.plan)
+    return rendering
+
+
+@contextlib.contextmanager
+def serve(target: str | Path, options: ServerOptions | None = None) -> Iterator[EmbeddedServer]:
+    """Serve a spec, or the folder of a model repository, on a real Triton on this machine until the block ends.
+
+    Raises:
+        InputError: for what is wrong with the spec or the repository.
+        EnvironmentProblem: where this machine lacks something; `tritongen doctor` says what.
+        ServerStartError: where Triton or a model does not start, with Triton's own reasons.
+
+    Example:
+        >>> with tritongen.serve("spec.yaml") as server:  # doctest: +SKIP
+        ...     print(server.grpc_url, server.models)
+    """
+    from tritongen.server import ServerOptions
+    from tritongen.workflow.serving import serving
+
+    with serving(Path(target), options or ServerOptions()) as served:
+        yield served.server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from tritongen import dtypes
 from tritongen.client import Client, ModelMeta, TensorMeta
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
-from tritongen.samples import Array, SampleError, as_array, random_values
+from tritongen.samples import SAMPLES_PARAMETER, Array, SampleError, as_array, random_values
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def make_inputs(meta: ModelMeta, *, given: Mapping[str, object], shapes: Mapping
 
     Args:
         meta: what the server says about the model.
-        given: arrays or plain values by input name; a whole batch, or one item that is repeated.
+        given: arrays or plain values by input name; a whole batch, or one item that is repeated. They win over the values that the model's spec gave.
         shapes: sizes without the batch dimension, by input name. Where an input with variable dimensions is not here, the sizes of the model's own warmup sample are used.
         batch: rows, for a model that batches.
         seed: for the values that are made up.
@@ -43,6 +44,7 @@ def make_inputs(meta: ModelMeta, *, given: Mapping[str, object], shapes: Mapping
     elif batch > meta.max_batch_size > 0:
         problems.append(Diagnostic("TG063", f"the model takes {meta.max_batch_size} rows at most, and {batch} were asked for", hint=f"use --batch {meta.max_batch_size} or less"))
     warm = warmup_shapes(meta)
+    given = {**sample_values(meta), **given}
     rng = np.random.default_rng(seed)
     arrays = {}
     for tensor in meta.inputs:
@@ -79,6 +81,16 @@ def warmup_shapes(meta: ModelMeta) -> dict[str, tuple[int, ...]]:
     if not samples:
         return {}
     return {name: tuple(int(size) for size in value.get("dims", ())) for name, value in samples[0].get("inputs", {}).items()}
+
+
+def sample_values(meta: ModelMeta) -> dict[str, object]:
+    """The values that the model's spec gives for inputs that cannot be guessed; empty for a config that tritongen did not write."""
+    text = meta.config.get("parameters", {}).get(SAMPLES_PARAMETER, {}).get("string_value", "{}")
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def ask(client: Client, model: str, *, given: Mapping[str, object], shapes: Mapping[str, Sequence[int]], batch: int = 1, seed: int = 0) -> Answer:

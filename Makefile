@@ -1,0 +1,34 @@
+# Each target does its own set-up in .venv and needs nothing but Python 3.10-3.12 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Carriers of really trained ONNX files. Their own dependencies are not wanted.
+MODELS := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3
+
+.PHONY: demo test test-system lint clean
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODELS)
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/quickstart/demo.py
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not system"
+
+test-system: $(STAMP)
+	sh tests/system/install.sh
+	$(BIN)/python -m pytest -m system
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,55 @@
+"""Shared fixtures: a folder with a model and its spec, and the command line as a user runs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import networks  # noqa: E402 - tests/ is no package
+
+from tritongen.cli.main import run  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a user sees of one command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def tritongen(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run the command line in this process."""
+
+    def call(*arguments: object) -> Result:
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with `mlp.onnx` (`x[N,8] → y[N,4]`) and a spec that serves it as `mlp`."""
+    networks.mlp(tmp_path / "mlp.onnx")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    return tmp_path
+
+
+SPEC = """\
+version: 1
+triton: {release: "25.08"}
+models:
+  - name: mlp
+    source: mlp.onnx
+    batching: {max: 8, preferred: [2, 4], max_queue_delay: 500us}
+"""

@@ -1,0 +1,189 @@
+"""Entry → Plan → apply on a real folder."""
+
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tritongen.errors import RepositoryError
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, TextFile, apply_plan, file_sha256, make_plan
+from tritongen.repository.stamp import stamp_text
+
+CONFIG = PurePosixPath("config.pbtxt")
+MODEL = PurePosixPath("1/model.onnx")
+
+
+def entry(tmp_path, name="m", weights=b"weights", body="max_batch_size: 0\n", extra=(), artifacts=()):
+    source = tmp_path / f"{name}.source"
+    source.write_bytes(weights)
+    files = {MODEL: CopiedFile(source, file_sha256(source)), **{PurePosixPath(path): TextFile(content) for path, content in extra}}
+    kept = {PurePosixPath(path): TextFile(content) for path, content in artifacts}
+    if kept:
+        files = {PurePosixPath("1/model.plan"): KeptFile()}
+    return Entry(name, {**files, CONFIG: TextFile(stamp_text("# header\n", body, files, kept).encode())}, kept)
+
+
+def render(tmp_path, *entries, force=False, prune=False):
+    plan = make_plan(tmp_path / "repo", entries, force=force)
+    apply_plan(plan, prune=prune)
+    return {change.name: change.action for change in plan.changes}
+
+
+def tree(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_model_is_created_then_kept_then_replaced(tmp_path):
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.CREATE}
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.KEEP}
+    assert render(tmp_path, entry(tmp_path, weights=b"WEIGHTS")) == {"m": Action.REPLACE}
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"WEIGHTS"
+
+
+def test_nothing_is_left_beside_the_repository(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    render(tmp_path, entry(tmp_path, weights=b"other"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.source", "repo"]
+
+
+def test_a_file_that_is_no_longer_wanted_goes(tmp_path):
+    render(tmp_path, entry(tmp_path, extra=[("warmup/input0", b"1")]))
+    render(tmp_path, entry(tmp_path))
+    assert sorted(tree(tmp_path / "repo")) == ["m/1/model.onnx", "m/config.pbtxt"]
+
+
+def test_the_swapped_folder_is_never_half_of_one(tmp_path):
+    """The old folder stays whole under another name while the new one takes its place: whoever has it open reads on."""
+    render(tmp_path, entry(tmp_path))
+    reader = os.open(tmp_path / "repo/m", os.O_RDONLY)
+    weights = os.open("1/model.onnx", os.O_RDONLY, dir_fd=reader)
+    render(tmp_path, entry(tmp_path, weights=b"new"))
+    assert os.read(weights, 100) == b"weights"
+    os.close(weights)
+    os.close(reader)
+
+
+@pytest.mark.parametrize("path", ["config.pbtxt", "1/model.onnx"])
+def test_a_hand_edit_is_a_conflict_and_force_takes_it_over(tmp_path, path):
+    render(tmp_path, entry(tmp_path))
+    edited = tmp_path / "repo/m" / path
+    edited.write_bytes(edited.read_bytes() + b"# mine\n")
+    before = tree(tmp_path / "repo")
+    with pytest.raises(RepositoryError, match="by hand") as error:
+        render(tmp_path, entry(tmp_path, body="max_batch_size: 8\n"))
+    assert "--force" in error.value.diagnostics[0].hint
+    assert tree(tmp_path / "repo") == before
+    assert render(tmp_path, entry(tmp_path, body="max_batch_size: 8\n"), force=True) == {"m": Action.REPLACE}
+    assert b"mine" not in b"".join(tree(tmp_path / "repo").values())
+
+
+def test_one_conflict_keeps_all_models_as_they_are(tmp_path):
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "b"))
+    (tmp_path / "repo/b/config.pbtxt").write_text("mine")
+    before = tree(tmp_path / "repo")
+    with pytest.raises(RepositoryError):
+        render(tmp_path, entry(tmp_path, "a", weights=b"new"), entry(tmp_path, "b", weights=b"new"))
+    assert tree(tmp_path / "repo") == before
+
+
+def test_a_folder_that_we_did_not_make_is_a_conflict(tmp_path):
+    (tmp_path / "repo/m/1").mkdir(parents=True)
+    (tmp_path / "repo/m/config.pbtxt").write_text("max_batch_size: 1\n")
+    with pytest.raises(RepositoryError, match="not made by tritongen"):
+        render(tmp_path, entry(tmp_path))
+
+
+def test_line_ends_that_git_changed_are_no_edit(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    config = tmp_path / "repo/m/config.pbtxt"
+    config.write_bytes(config.read_bytes().replace(b"\n", b"\r\n"))
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.REPLACE}
+
+
+def test_a_new_wording_of_the_header_is_no_edit(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    config = tmp_path / "repo/m/config.pbtxt"
+    config.write_text(config.read_text().replace("# header", "# another header"))
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.REPLACE}
+
+
+def test_files_of_others_stay_through_a_replace(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo/m/notes.txt").write_text("mine")
+    (tmp_path / "repo/m/2").mkdir()
+    (tmp_path / "repo/m/2/model.onnx").write_text("theirs")
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.KEEP}
+    render(tmp_path, entry(tmp_path, weights=b"new"))
+    assert tree(tmp_path / "repo/m")["notes.txt"] == b"mine"
+    assert tree(tmp_path / "repo/m")["2/model.onnx"] == b"theirs"
+
+
+def test_orphans_are_reported_and_pruned_only_if_we_made_them(tmp_path):
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "b"))
+    (tmp_path / "repo/foreign").mkdir()
+    (tmp_path / "repo/foreign/config.pbtxt").write_text("max_batch_size: 1\n")
+    assert render(tmp_path, entry(tmp_path, "a")) == {"a": Action.KEEP, "b": Action.ORPHAN}
+    assert (tmp_path / "repo/b").is_dir()
+    render(tmp_path, entry(tmp_path, "a"), prune=True)
+    assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == ["a", "foreign"]
+
+
+def test_a_plan_that_was_built_here_stays_until_its_source_changes(tmp_path):
+    render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"one")]))
+    assert (tmp_path / "repo/m/1").is_dir(), "the version folder must be there for the builder"
+    assert (tmp_path / "repo.artifacts/m/model.onnx").read_bytes() == b"one"
+    (tmp_path / "repo/m/1/model.plan").write_bytes(b"plan")
+    assert render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"one")])) == {"m": Action.KEEP}
+    render(tmp_path, entry(tmp_path, body="max_batch_size: 4\n", artifacts=[("model.onnx", b"one")]))
+    assert (tmp_path / "repo/m/1/model.plan").read_bytes() == b"plan"
+    render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"two")]))
+    assert not (tmp_path / "repo/m/1/model.plan").exists()
+
+
+def test_the_model_is_copied_and_not_linked(tmp_path):
+    """An exporter that rewrites its file in place must not change the live model."""
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "m.source").write_bytes(b"rewritten in place")
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
+
+
+def test_a_file_a_model_folder_and_a_folder_without_permission_are_refused(tmp_path):
+    (tmp_path / "repo").write_text("a file")
+    with pytest.raises(RepositoryError, match="must be a folder"):
+        render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo").unlink()
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo/config.pbtxt").write_text("")
+    with pytest.raises(RepositoryError, match="a model's folder"):
+        render(tmp_path, entry(tmp_path))
+
+
+def test_an_unwritable_place_is_one_finding(tmp_path):
+    with pytest.raises(RepositoryError) as error:
+        apply_plan(make_plan(Path("/proc/tritongen/repo"), [entry(tmp_path)]))
+    assert error.value.diagnostics[0].code == "TG044"
+
+
+def test_a_repository_behind_a_link_is_written_where_it_leads(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "repo").symlink_to(tmp_path / "real")
+    render(tmp_path, entry(tmp_path))
+    render(tmp_path, entry(tmp_path, weights=b"new"))
+    assert (tmp_path / "repo").is_symlink()
+    assert (tmp_path / "real/m/1/model.onnx").read_bytes() == b"new"
+
+
+def test_where_folders_cannot_be_exchanged_the_swap_is_two_renames_and_said(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path))
+
+    class OldLibrary:
+        """A C library from before renameat2."""
+
+        def syncfs(self, descriptor):
+            os.fsync(descriptor)
+            return 0
+
+    monkeypatch.setattr("tritongen.repository.apply.ctypes.CDLL", lambda *_, **__: OldLibrary())
+    applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"new")]))
+    assert "absent for a moment" in applied.notes[0]
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"new"
