@@ -73,7 +73,9 @@ def transposed() -> ModelProto:
 
 def lookup() -> ModelProto:
     """Rows of a table of ten by index; an index outside is an error of onnxruntime."""
-    return model([helper.make_node("Gather", ["table", "index"], ["y"])], [value("index", INT64, ["N", 1])], [value("y", FLOAT, ["N", 1, 4])], table=weights(10, 4))
+    return model(
+        [helper.make_node("Gather", ["table", "index"], ["y"])], [value("index", INT64, ["N", 1])], [value("y", FLOAT, ["N", 1, 4])], table=weights(10, 4)
+    )
 
 
 def flags() -> ModelProto:
@@ -83,7 +85,10 @@ def flags() -> ModelProto:
 def with_default() -> ModelProto:
     """y = x · s, where s has a default that a request may override."""
     return model(
-        [helper.make_node("Mul", ["x", "s"], ["y"])], [value("x", FLOAT, ["K"]), value("s", FLOAT, [1])], [value("y", FLOAT, ["K"])], s=np.array([3], np.float32)
+        [helper.make_node("Mul", ["x", "s"], ["y"])],
+        [value("x", FLOAT, ["K"]), value("s", FLOAT, [1])],
+        [value("y", FLOAT, ["K"])],
+        s=np.array([3], np.float32),
     )
 
 

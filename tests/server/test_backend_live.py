@@ -42,7 +42,9 @@ def repository(tmp_path_factory):
     put(root, "named", models.linear(), models.LINEAR + 'default_model_filename: "net.onnx"\n' + warmup, file="net.onnx")
     put(root, "external", models.linear(), models.LINEAR, save_as_external_data=True, location="weights.bin", size_threshold=16)
     put(root, "directory", models.linear(), models.LINEAR, version="1/model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=16)
-    threads = "".join(f'parameters {{ key: "{key}" value {{ string_value: "{text}" }} }}\n' for key, text in {"intra_op_thread_count": "1", "execution_mode": "1"}.items())
+    threads = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{text}" }} }}\n' for key, text in {"intra_op_thread_count": "1", "execution_mode": "1"}.items()
+    )
     put(root, "tuned", models.linear(), models.LINEAR + threads + "optimization { graph { level: 2 } }\n")
     return root
 

@@ -3,8 +3,6 @@
 Pure: a `ModelConfig` in, an adapted one and plain sentences out. The embedded server has no TensorRT backend, and often no GPU.
 """
 
-# ruff: noqa: ANN401 - tritonclient ships its protobuf classes without types
-
 from __future__ import annotations
 
 import os

@@ -26,6 +26,7 @@ from tritongen.server.served_copy import Served
 
 _PORT_RETRIES = 5
 _POLL_INTERVAL_S = 0.02
+_LOG_INTERVAL_S = 0.5
 _FAILED_GRACE_S = 2.0
 _OK = 200
 _SIGNAL_BASE = 128
@@ -242,14 +243,20 @@ def _wait_until_ready(process: ServerProcess, attempt: _Attempt, deadline: float
     Raises ServerStartError where the server ends or the time is up, `_PortTakenError` where it ended because of a port that was chosen freely.
     """
     host = http_probe.reachable(attempt.options.host)
+    next_look = time.perf_counter() + _LOG_INTERVAL_S
     while (status := process.poll()) is None:
         if ports.listens(process.pid, attempt.ports.http):
             answer = http_probe.status(host, attempt.ports.http, "/v2/health/ready")
             over = answer == _OK or (answer is not None and not attempt.options.exit_on_error)
             if over and ports.listens(process.pid, attempt.ports.metrics):
                 return
-        if time.perf_counter() > deadline:
+        now = time.perf_counter()
+        if now > deadline:
             raise _timeout(attempt)
+        if now > next_look:
+            next_look = now + _LOG_INTERVAL_S
+            if log.read(attempt.log()).taken_ports:  # tritonserver ends by itself, but only after it has unloaded all models at its leisure
+                process.stop(grace_s=0.0)
         time.sleep(_POLL_INTERVAL_S)
     raise _failure(status, attempt)
 

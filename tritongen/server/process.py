@@ -43,7 +43,7 @@ class ServerProcess:
                 start_new_session=True,  # Ctrl-C in a terminal goes to the whole foreground group; the server is stopped by us, once
             )
         self._owner = os.getpid()
-        self._finalizer = weakref.finalize(self, _end, self._supervisor, self._owner, STOP_GRACE_S)
+        self._finalizer = weakref.finalize(self, _abandon, self._supervisor, self._owner, runtime)
         self.pid = self._read_pid(runtime)
 
     def _read_pid(self, runtime: Runtime) -> int:
@@ -51,8 +51,8 @@ class ServerProcess:
         ready, _, _ = select.select([self._supervisor.stdout], [], [], _START_TIMEOUT_S)
         line = self._supervisor.stdout.readline() if ready else b""
         if not line:
-            self._finalizer()
             detail = runtime.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            self._finalizer()
             raise EnvironmentProblem(f"the server's supervisor did not start: {detail[-1] if detail else 'no message'}")
         return int(json.loads(line)["pid"])
 
@@ -70,6 +70,13 @@ class ServerProcess:
         """End the server: SIGTERM, and SIGKILL after `grace_s`. Does nothing in a forked copy of the process that started it."""
         self._finalizer.detach()
         _end(self._supervisor, self._owner, grace_s)
+
+
+def _abandon(supervisor: subprocess.Popen[bytes], owner: int, runtime: Runtime) -> None:
+    """End a server that nobody has stopped, when its handle is forgotten or the interpreter ends."""
+    _end(supervisor, owner, STOP_GRACE_S)
+    if os.getpid() == owner:
+        runtime.remove()
 
 
 def _end(supervisor: subprocess.Popen[bytes], owner: int, grace_s: float) -> None:

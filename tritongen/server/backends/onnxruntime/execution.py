@@ -29,7 +29,7 @@ class Executor:
         triton: the stub's `triton_python_backend_utils`.
     """
 
-    def __init__(self, run: Run, inputs: Mapping[str, Port], outputs: Mapping[str, Port], *, batching: bool, options: Any, triton: Any) -> None:  # noqa: ANN401
+    def __init__(self, run: Run, inputs: Mapping[str, Port], outputs: Mapping[str, Port], *, batching: bool, options: Any, triton: Any) -> None:
         self._run = run
         self._inputs = inputs
         self._outputs = outputs
@@ -48,7 +48,7 @@ class Executor:
             return self._together(requests)
         return [self._alone(request) for request in requests]
 
-    def _feed(self, request: Any) -> dict[str, Array]:  # noqa: ANN401
+    def _feed(self, request: Any) -> dict[str, Array]:
         """The request's arrays by input name."""
         if self._plain_inputs:
             return {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
@@ -59,7 +59,7 @@ class Executor:
             feed[name] = tensor.as_numpy() if port is None else port.read(tensor)
         return feed
 
-    def _alone(self, request: Any) -> Any:  # noqa: ANN401
+    def _alone(self, request: Any) -> Any:
         """Run one request by itself."""
         names = request.requested_output_names()
         try:
@@ -100,13 +100,13 @@ class Executor:
                     f"failed to split the output tensor '{name}' in responses: expected batch size of at least {rows} in model output, got {found}"
                 )
 
-    def _answer(self, names: Sequence[str], arrays: Sequence[Array]) -> Any:  # noqa: ANN401
+    def _answer(self, names: Sequence[str], arrays: Sequence[Array]) -> Any:
         make = self._tensor
         if self._plain_outputs:
             return self._response([make(name, array) for name, array in zip(names, arrays, strict=True)])
         return self._response([self._outputs[name].write(array, make) for name, array in zip(names, arrays, strict=True)])
 
-    def _failure(self, error: Exception) -> Any:  # noqa: ANN401
+    def _failure(self, error: Exception) -> Any:
         if isinstance(error, SplitError):
             return self._response([], self._error(str(error), self._error.UNSUPPORTED))
         if type(error) in (ValueError, UnicodeDecodeError):

@@ -55,7 +55,7 @@ class Graph:
         return all(tensor.can_batch for tensor in (*self.inputs.values(), *self.outputs.values()))
 
 
-def read(session: Any) -> Graph:  # noqa: ANN401 - onnxruntime has no types
+def read(session: Any) -> Graph:
     """The interface of a loaded model. Raises RefusedError for what is no tensor."""
     return Graph(_tensors(session.get_inputs()), _tensors(session.get_outputs()), _tensors(session.get_overridable_initializers()))
 

@@ -26,7 +26,7 @@ class TritonPythonModel:
     """One instance of an ONNX model."""
 
     @staticmethod
-    def auto_complete_config(auto_complete_model_config: Any) -> Any:  # noqa: ANN401 - Triton's stub has no types
+    def auto_complete_config(auto_complete_model_config: Any) -> Any:
         """Fill in what the config leaves out, where NVIDIA's backend would."""
         config = auto_complete_model_config.as_dict()
         if complete.is_needed(config):
@@ -88,7 +88,7 @@ def _executor(config: Mapping[str, Any], args: Mapping[str, str]) -> Executor:
     return Executor(tensors.runner(session, inputs, outputs), inputs, outputs, batching=batching, options=settings.run_options(config), triton=triton)
 
 
-def _open(path: Path, options: Any, chosen: Any) -> Any:  # noqa: ANN401
+def _open(path: Path, options: Any, chosen: Any) -> Any:
     """A session from a file, or from the `model.onnx` inside where Triton's directory form is used. Raises RefusedError with onnxruntime's reason."""
     if not path.exists():
         raise RefusedError(f"failed to stat file {path}")

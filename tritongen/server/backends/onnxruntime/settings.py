@@ -38,7 +38,7 @@ def boolean(name: str, text: str) -> bool:
     raise RefusedError(f"failed to convert '{text}' to boolean for parameter '{name}'")
 
 
-def graph_level(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnxruntime has no types
+def graph_level(config: Mapping[str, Any]) -> Any:
     """The optimisation level. NVIDIA's mapping is not what the numbers suggest: 1 and 2 optimise less than 0."""
     levels = onnxruntime.GraphOptimizationLevel
     chosen = {-1: levels.ORT_ENABLE_BASIC, 1: levels.ORT_ENABLE_EXTENDED, 2: levels.ORT_DISABLE_ALL}
@@ -46,7 +46,7 @@ def graph_level(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnxruntime
     return chosen.get(int(level), levels.ORT_ENABLE_ALL)
 
 
-def session_options(config: Mapping[str, Any], model_folder: Path, command_line: Mapping[str, str]) -> Any:  # noqa: ANN401
+def session_options(config: Mapping[str, Any], model_folder: Path, command_line: Mapping[str, str]) -> Any:
     """Session options for a config.
 
     Args:
@@ -78,7 +78,7 @@ def session_options(config: Mapping[str, Any], model_folder: Path, command_line:
     return options
 
 
-def _register(options: Any, library: str, model_folder: Path) -> None:  # noqa: ANN401
+def _register(options: Any, library: str, model_folder: Path) -> None:
     """Load a library of custom operators; a relative name is looked for in the model's folder first."""
     beside = model_folder / library
     try:
@@ -87,7 +87,7 @@ def _register(options: Any, library: str, model_folder: Path) -> None:  # noqa: 
         raise RefusedError(f"failed to load custom operators from '{library}': {ort_message(error)}") from error
 
 
-def run_options(config: Mapping[str, Any]) -> Any | None:  # noqa: ANN401
+def run_options(config: Mapping[str, Any]) -> Any | None:
     """Run options of onnxruntime, or None where the defaults do."""
     key = "memory.enable_memory_arena_shrinkage"
     text = parameter(config, key)

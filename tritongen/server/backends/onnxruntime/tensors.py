@@ -70,7 +70,7 @@ class Port:
         """Whether the array can go through untouched."""
         return not self.scalar and self.reshape is None and self.data_type not in ("TYPE_STRING", "TYPE_BF16")
 
-    def read(self, tensor: Any) -> Array:  # noqa: ANN401 - Triton's stub has no types
+    def read(self, tensor: Any) -> Array:
         """A request's tensor as the array that onnxruntime takes. Raises ValueError for a string that is not UTF-8, and for a scalar with several elements."""
         if self.data_type == "TYPE_BF16":
             array = _bf16_array(_state.OrtValue.from_dlpack(tensor.to_dlpack()))
@@ -84,7 +84,7 @@ class Port:
             return array.reshape(())
         return array if self.reshape is None else self.reshape.to_graph(array)
 
-    def write(self, array: Array, make: Any) -> Any:  # noqa: ANN401
+    def write(self, array: Array, make: Any) -> Any:
         """The array as a tensor for the response; `make` is Triton's `Tensor` class."""
         if self.scalar:
             array = array.reshape((1,))
@@ -109,7 +109,7 @@ Run: TypeAlias = Callable[[Sequence[str], "dict[str, Array]", Any], "list[Array]
 """Output names, arrays by input name, run options → arrays."""
 
 
-def runner(session: Any, inputs: Mapping[str, Port], outputs: Mapping[str, Port]) -> Run:  # noqa: ANN401
+def runner(session: Any, inputs: Mapping[str, Port], outputs: Mapping[str, Port]) -> Run:
     """The shortest way to run a session: onnxruntime's own `run` without the checks of its Python layer, or one by `OrtValue` where BF16 is involved."""
     native = session._sess
     bf16 = frozenset(name for name, port in (*inputs.items(), *outputs.items()) if port.data_type == "TYPE_BF16")
@@ -117,7 +117,7 @@ def runner(session: Any, inputs: Mapping[str, Port], outputs: Mapping[str, Port]
         run: Run = native.run
         return run
 
-    def run_values(names: Sequence[str], feed: dict[str, Array], options: Any) -> list[Array]:  # noqa: ANN401
+    def run_values(names: Sequence[str], feed: dict[str, Array], options: Any) -> list[Array]:
         values = {name: _bf16_value(array) if name in bf16 else _state.OrtValue.ortvalue_from_numpy(array, _CPU) for name, array in feed.items()}
         results = native.run_with_ort_values(values, list(names), options)
         return [_bf16_array(value) if name in bf16 else value.numpy() for name, value in zip(names, results, strict=True)]
@@ -125,7 +125,7 @@ def runner(session: Any, inputs: Mapping[str, Port], outputs: Mapping[str, Port]
     return run_values
 
 
-def _bf16_array(value: Any) -> Array:  # noqa: ANN401
+def _bf16_array(value: Any) -> Array:
     """The bits of a BF16 tensor as `uint16`; a copy, so that it does not depend on the tensor's life."""
     shape = tuple(value.shape())
     size = 2 * math.prod(shape)
@@ -133,7 +133,7 @@ def _bf16_array(value: Any) -> Array:  # noqa: ANN401
     return np.frombuffer(bits, np.uint16).reshape(shape)
 
 
-def _bf16_value(array: Array) -> Any:  # noqa: ANN401
+def _bf16_value(array: Array) -> Any:
     """A BF16 tensor, with memory of its own, from the bits in a `uint16` array."""
     value = _state.OrtValue.ortvalue_from_shape_and_onnx_type(list(array.shape), _ONNX_BF16, _CPU)
     if array.size:
