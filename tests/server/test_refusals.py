@@ -27,8 +27,10 @@ REFUSED = {
     ),
     "out_free": (
         models.config(INPUT, "y FP32 [-1]"),
-        "model 'out_free', tensor 'y': the model expects 2 dimensions (shape [-1,16]) but the model configuration specifies 2 dimensions "
-        "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,-1])",
+        (
+            "model 'out_free', tensor 'y': the model expects 2 dimensions (shape [-1,16]) but the model configuration specifies 2 dimensions "
+            "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape [-1,-1])"
+        ),
     ),
     "threads": (models.LINEAR + parameter("intra_op_thread_count", "abc"), "failed to convert 'abc' to integral number"),
     "no_config": (None, "failed to open text file for read"),
