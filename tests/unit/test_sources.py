@@ -233,6 +233,12 @@ class TestRefused:
         (found,) = findings(text)
         assert "deeper than 64" in found[3]
 
+    def test_a_list_without_end_is_not_read_to_its_end(self, monkeypatch):
+        monkeypatch.setattr("tritongen.sources.yaml.MAX_NODES", 1000)
+        (found,) = findings("[" + "a," * 3000)
+        assert found[:3] == ("TG006", 1, 2003)
+        assert "more than 1000 values" in found[3]
+
     def test_many_values_without_aliases_are_fine(self):
         assert len(value(f"a: [{', '.join(['1'] * 20_000)}]")["a"]) == 20_000
 
@@ -260,7 +266,8 @@ class TestBroken:
             ('a: 1\nb: "\\UFFFFFFFF"', 2, 2, "escape"),
             ("%YAML 1.9999999999999999999999\n---\na: 1", 1, 1, "directive"),
             ("a: &", 1, 5, "end of the text"),
-            ("a: [}", 1, 5, "value is expected"),
+            ("a: [}", 1, 5, "value is expected before this }"),
+            ("a: [1,", 1, 7, "value is expected before the end of the text"),
         ],
     )
     def test_human_reason_at_the_place_to_mend(self, text, line, column, words):

@@ -38,7 +38,7 @@ class Node:
     height: int = 0
     faulty: bool = False
 
-    def plain(self) -> Any:  # noqa: ANN401 - the data can be anything
+    def plain(self) -> Any:
         """The data as dict, list, str, int, float, bool and None, without positions."""
         if self.entries is not None:
             return {key: entry.node.plain() for key, entry in self.entries.items()}

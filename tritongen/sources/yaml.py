@@ -33,6 +33,9 @@ from tritongen.sources.yaml_scalars import TAG_PREFIX, LargeNumberError, is_date
 MAX_DEPTH = 64
 """Deeper nesting is refused: the deepest key of a spec or a ModelConfig is far above."""
 
+MAX_NODES = 300_000
+"""More values than this are refused: some ten seconds of parsing, and ten times what a spec of 500 models holds."""
+
 MAX_ALIASED_NODES = 100_000
 """How many nodes all aliases may stand for together. Ten aliases of ten aliases, ten levels deep, would be ten thousand million."""
 
@@ -63,7 +66,7 @@ def parse_yaml(source: SourceText) -> ParsedYaml:
     return ParsedYaml(builder.root, tuple(builder.problems))
 
 
-class _StopReading(Exception):  # noqa: N818 - not an error of its own: the finding is in the builder
+class _StopReading(Exception):
     """Reading on makes no sense."""
 
 
@@ -89,6 +92,7 @@ class _Builder:
         self._open: list[_Open] = []
         self._anchors: dict[str, Node | None] = {}  # None: the anchored node is still open
         self._aliased = 0
+        self._written = 0
         self._documents = 0
 
     def feed(self, event: Event) -> None:
@@ -117,7 +121,7 @@ class _Builder:
         self._report(code, message, start, hint)
         raise _StopReading
 
-    def _scalar(self, event: Any, start: int) -> None:  # noqa: ANN401 - the events carry no types
+    def _scalar(self, event: Any, start: int) -> None:
         plain = bool(event.implicit[0])
         node = Node(start, scalar=event.value)
         problem = hint = ""
@@ -142,7 +146,7 @@ class _Builder:
         self._anchor(event.anchor, node)
         self._attach(node, is_merge=merge)
 
-    def _begin(self, event: Any, start: int) -> None:  # noqa: ANN401 - the events carry no types
+    def _begin(self, event: Any, start: int) -> None:
         if len(self._open) >= MAX_DEPTH:
             self._stop("TG006", f"lists and mappings are nested deeper than {MAX_DEPTH} levels", start, "no setting is that deep: check the brackets")
         node = Node(start, entries={}) if isinstance(event, MappingStartEvent) else Node(start, items=[])
@@ -201,6 +205,9 @@ class _Builder:
 
     def _attach(self, node: Node, *, is_merge: bool = False) -> None:
         """Puts a complete node where it belongs: the root, a list, a key, or the value of the key before it."""
+        self._written += 1
+        if self._written > MAX_NODES:
+            self._stop("TG006", f"the file holds more than {MAX_NODES} values", self.position, "check that it is the right file, or split it")
         if not self._open:
             self.root = node
             return

@@ -60,7 +60,12 @@ def _unclosed_bracket(source: SourceText, at: int, opened: int) -> Diagnostic:
     bracket = source.text[opened : opened + 1]
     closing = {"[": "]", "{": "}"}.get(bracket)
     if closing is None:
-        return _finding(source, at, f"a value is expected before this {bracket}", "write the value, or remove the bracket or comma that is too much")
+        return _finding(
+            source,
+            at,
+            f"a value is expected before {f'this {bracket}' if bracket else 'the end of the text'}",
+            "write the value, or remove the bracket or comma that is too much",
+        )
     if at >= len(source.text):
         return _finding(source, opened, f"the {bracket} that opens here is never closed", f"add the {closing}")
     if source.line_index(at) == source.line_index(opened):

@@ -142,11 +142,11 @@ def fields_at(path: Sequence[str | int]) -> dict[str, str]:
     return first | {field.alias or name: field.description or "" for name, field in model.model_fields.items()}
 
 
-def _is_mapping(annotation: Any) -> bool:  # noqa: ANN401 - annotations have no common type
+def _is_mapping(annotation: Any) -> bool:
     return isinstance(origin := get_origin(annotation), type) and issubclass(origin, Mapping)
 
 
-def _model_inside(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - annotations have no common type
+def _model_inside(annotation: Any) -> type[BaseModel] | None:
     """The first pydantic model in an annotation such as `tuple[Annotated[M, ...], ...]`."""
     if get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel):  # Python 3.10 takes tuple[X] for a class
         return annotation

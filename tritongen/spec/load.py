@@ -216,7 +216,7 @@ class _Check:
         self._add(path, wording, place)
         return not (type(version) is int and version > SPEC_VERSION)
 
-    def _remove_empty(self, value: Any, path: KeyPath) -> None:  # noqa: ANN401 - plain data
+    def _remove_empty(self, value: Any, path: KeyPath) -> None:
         """Reports keys without a value and takes them out; an overlay under `config` may hold null."""
         if len(path) == 3 and path[0] == "models" and path[2] == "config":
             return

@@ -168,7 +168,7 @@ class ModelSpec(Settings):
 
     @field_validator("warmup")
     @classmethod
-    def _warmup_fits(cls, warmup: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - "auto" or a tuple of sizes
+    def _warmup_fits(cls, warmup: Any, info: ValidationInfo) -> Any:
         batching = info.data.get("batching")
         if warmup == "auto" or batching is None or batching.max is None:
             return warmup

@@ -28,7 +28,7 @@ class _SpecSchema(GenerateJsonSchema):
             result.pop("default", None)
         return result
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401 - a union of pydantic's own types
+    def field_title_should_be_set(self, schema: Any) -> bool:
         """Titles such as `Max Queue Delay` would only repeat the key."""
         return False
 
