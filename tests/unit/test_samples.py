@@ -31,7 +31,7 @@ def test_a_single_value_fits_every_shape_of_one_element(shape, want):
     ],
 )
 def test_a_value_that_would_be_changed_is_refused(value, dtype, shape, words):
-    with pytest.raises(SampleError, match=".*") as error:
+    with pytest.raises(SampleError) as error:
         as_array(value, dtype, shape)
     assert words in str(error.value)
 

@@ -14,7 +14,13 @@ _DEFAULT_URL = "grpc://127.0.0.1:8001"
 @click.command("infer")
 @click.argument("model")
 @click.option("-u", "--url", default=_DEFAULT_URL, show_default=True, help="The server: grpc://host:8001, http://host:8000, grpcs:// or https://.")
-@click.option("--input", "inputs", metavar="NAME=FILE.npy", multiple=True, help="Values of an input: a .npy file, or a number or list such as sr=16000. Others are random.")
+@click.option(
+    "--input",
+    "inputs",
+    metavar="NAME=FILE.npy",
+    multiple=True,
+    help="Values of an input: a .npy file, or a number or list such as sr=16000. Others are random.",
+)
 @click.option("--shape", "shapes", metavar="NAME=3x48x320", multiple=True, help="Sizes of an input's variable dimensions, without the batch dimension.")
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Rows in the request.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random values.")
@@ -91,4 +97,10 @@ def _save(folder: Path, outputs: object) -> None:
             np.save(path, array.astype("S") if array.dtype == object else array, allow_pickle=False)
             click.echo(f"wrote {path}")
     except OSError as error:
-        raise InputError([Diagnostic("TG065", f"an output cannot be written: {error.strerror}", Location(str(error.filename or folder)), hint="choose another folder with -o")]) from error
+        raise InputError(
+            [
+                Diagnostic(
+                    "TG065", f"an output cannot be written: {error.strerror}", Location(str(error.filename or folder)), hint="choose another folder with -o"
+                )
+            ]
+        ) from error

@@ -24,12 +24,16 @@ def command(models: tuple[Path, ...], output: Path, force: bool, prove_limit: in
     from tritongen.workflow.starting import starter_text
 
     if output.exists() and not force:
-        raise InputError([Diagnostic("TG045", "the spec is there already", Location(str(output)), hint="write another one with -o, or overwrite it with --force")])
+        raise InputError(
+            [Diagnostic("TG045", "the spec is there already", Location(str(output)), hint="write another one with -o, or overwrite it with --force")]
+        )
     text, starters = starter_text(models, output.parent, limit_bytes=prove_limit)
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError([Diagnostic("TG046", f"the spec cannot be written: {error.strerror}", Location(str(output)), hint="check the path and its permissions")]) from error
+        raise InputError(
+            [Diagnostic("TG046", f"the spec cannot be written: {error.strerror}", Location(str(output)), hint="check the path and its permissions")]
+        ) from error
     click.echo(f"wrote {output}: {', '.join(starter.name for starter in starters)}")
     for starter in starters:
         if starter.todo:

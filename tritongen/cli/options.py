@@ -11,12 +11,12 @@ SPEC = click.Path(path_type=Path)
 """A path that the stage itself checks: its message says more than click's."""
 
 
-class SizeType(click.ParamType):
+class SizeType(click.ParamType[int]):
     """A size with a unit, such as `512MiB`; 0 needs none."""
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's signature
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The size in bytes."""
         from tritongen.spec.units import parse_size
 
@@ -31,5 +31,9 @@ class SizeType(click.ParamType):
 
 
 prove_limit = click.option(
-    "--prove-limit", type=SizeType(), default="2GiB", show_default=True, help="Run models up to this size in ONNX Runtime, to prove the warmup samples; 0 proves nothing."
+    "--prove-limit",
+    type=SizeType(),
+    default="2GiB",
+    show_default=True,
+    help="Run models up to this size in ONNX Runtime, to prove the warmup samples; 0 proves nothing.",
 )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
 import click
 
 from tritongen.cli.options import prove_limit
 
 
-def _port(name: str, default: int) -> object:
+def _port(name: str, default: int) -> Callable[[Any], Any]:
     help_text = f"Port for {name}; 0 takes any free one. Default: {default}, or a free one where that is taken."
     return click.option(f"--{name}-port", type=click.IntRange(0, 65535), help=help_text)
 
@@ -29,7 +27,9 @@ def _port(name: str, default: int) -> object:
 @click.option("--disable-auto-complete-config", is_flag=True, help="As tritonserver has it; always so for a spec, whose configs are complete.")
 @click.option("--strict", is_flag=True, help="Refuse models whose config this machine cannot honour (GPUs, TensorRT), instead of serving them on the CPU.")
 @click.option("--start-timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds until every model must be loaded.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one line on stdout when ready, nothing more.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one line on stdout when ready, nothing more."
+)
 @prove_limit
 def command(
     target: Path,
@@ -51,6 +51,7 @@ def command(
     from tritongen.errors import EnvironmentProblem
     from tritongen.report.text import format_diagnostics
     from tritongen.server import ServerOptions
+    from tritongen.server.signals import run_until_stopped, stop_on_signals
     from tritongen.workflow.serving import serving
 
     options = ServerOptions(
@@ -63,7 +64,7 @@ def command(
         strict=strict,
         start_timeout_s=start_timeout,
     )
-    with _stop_on_signals(), contextlib.suppress(_Stopped), serving(target, options, prove_limit_bytes=prove_limit) as served:
+    with stop_on_signals(), serving(target, options, prove_limit_bytes=prove_limit) as served:
         server = served.server
         if served.findings:
             click.echo(format_diagnostics(served.findings), err=True)
@@ -75,31 +76,10 @@ def command(
         else:
             click.echo(f"ready in {server.ready_s:.1f} s: {', '.join(f'{name} {state}' for name, state in server.models.items()) or 'no models'}")
             click.echo("".join(f"  {name:<8} {url}\n" for name, url in urls.items()) + "Ctrl-C stops it.")
-        status = server.wait()
-        raise EnvironmentProblem(f"Triton ended by itself, with status {status}; the end of its log:\n{_tail(server.log())}")
+        status = run_until_stopped(server)
+        if status is not None:
+            raise EnvironmentProblem(f"Triton ended by itself, with status {status}; the end of its log:\n{_tail(server.log())}")
     return 0
-
-
-class _Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
-    """Raised in the main thread by SIGINT, SIGTERM and SIGHUP."""
-
-
-@contextlib.contextmanager
-def _stop_on_signals() -> Iterator[None]:
-    """Turn the signals that mean "stop" into one exception, so that every `with` on the way is left in order; further ones are ignored while that happens."""
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for name in signals:
-            signal.signal(name, signal.SIG_IGN)
-        raise _Stopped
-
-    before = {number: signal.signal(number, stop) for number in signals}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _tail(log: str) -> str:

@@ -14,7 +14,14 @@ from tritongen.spec import ModelSpec
 
 
 def add_accelerator(
-    config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], cache_path: str, release: Release | None, findings: Findings
+    config: Any,
+    model: ModelSpec,
+    signature: Signature,
+    batching: Batching,
+    sizes: Mapping[str, Sizes],
+    cache_path: str,
+    release: Release | None,
+    findings: Findings,
 ) -> None:
     """Write `optimization.execution_accelerators` for the model's `accelerator`.
 
@@ -41,13 +48,33 @@ def _check_precision(model: ModelSpec, release: Release | None, findings: Findin
         return
     if model.precision == "bf16" and release.order < (26, 2):
         consequence = "Triton refuses to load the model"
-        findings.error("TG110", ("precision",), f"release {release.name} has no precision_mode BF16", consequence=consequence, hint="use release 26.02 or newer, or precision: fp16")
+        findings.error(
+            "TG110",
+            ("precision",),
+            f"release {release.name} has no precision_mode BF16",
+            consequence=consequence,
+            hint="use release 26.02 or newer, or precision: fp16",
+        )
     if model.precision == "int8":
         message = "precision: int8 needs a model with Q/DQ nodes, or a calibration table"
-        findings.advice("TG111", ("precision",), message, hint="quantize the ONNX file (NVIDIA's ModelOpt does), or name a table in config: with int8_calibration_table_name")
+        findings.advice(
+            "TG111",
+            ("precision",),
+            message,
+            hint="quantize the ONNX file (NVIDIA's ModelOpt does), or name a table in config: with int8_calibration_table_name",
+        )
     if release.tensorrt_major is not None and release.tensorrt_major >= 11:
-        message = f"release {release.name} has TensorRT {release.tensorrt}, which takes precision from the model's own types; precision_mode is not known to do anything there"
-        findings.warning("TG112", ("precision",), message, consequence="the model most likely runs in the types of its file", hint=f"convert the ONNX file to {model.precision}, or use a release up to 26.05")
+        message = (
+            f"release {release.name} has TensorRT {release.tensorrt}, which takes precision from the model's own types;"
+            " precision_mode is not known to do anything there"
+        )
+        findings.warning(
+            "TG112",
+            ("precision",),
+            message,
+            consequence="the model most likely runs in the types of its file",
+            hint=f"convert the ONNX file to {model.precision}, or use a release up to 26.05",
+        )
 
 
 def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> dict[str, str]:
@@ -65,7 +92,13 @@ def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str,
     unwritable = [tensor.name for tensor in dynamic if any(char in tensor.name for char in ":,")]
     for name in unwritable:
         message = f"input '{name}' cannot be written in a TensorRT profile: ':' and ',' separate its parts"
-        findings.error("TG114", ("accelerator",), message, consequence="ONNX Runtime would read another name", hint="rename the input in the ONNX file, or use accelerator: cuda")
+        findings.error(
+            "TG114",
+            ("accelerator",),
+            message,
+            consequence="ONNX Runtime would read another name",
+            hint="rename the input in the ONNX file, or use accelerator: cuda",
+        )
     if not dynamic or unwritable:
         return {}
     batches = (1, batching.optimum, batching.max_batch_size) if batching.max_batch_size else None

@@ -55,7 +55,15 @@ class Compiled:
 
 
 def compile_model(
-    model: ModelSpec, signature: Signature, target: Target, *, digest: str, version: int, samples: Mapping[str, Array], batching_is_own: bool, findings: Findings
+    model: ModelSpec,
+    signature: Signature,
+    target: Target,
+    *,
+    digest: str,
+    version: int,
+    samples: Mapping[str, Array],
+    batching_is_own: bool,
+    findings: Findings,
 ) -> Compiled:
     """Compile one model.
 
@@ -126,7 +134,13 @@ def _add_instances(config: Any, model: ModelSpec, findings: Findings) -> None:
         kind = "gpu" if needs_gpu and not stated else group.kind
         if needs_gpu and kind in ("cpu", "model"):
             consequence = "Triton refuses to load the model" if model.backend == "tensorrt" else "Triton ignores the accelerator without a word"
-            findings.error("TG107", ("instances", index), f"{what} needs instances of kind gpu, and this group is {kind}", consequence=consequence, hint="write kind: gpu, or remove the accelerator")
+            findings.error(
+                "TG107",
+                ("instances", index),
+                f"{what} needs instances of kind gpu, and this group is {kind}",
+                consequence=consequence,
+                hint="write kind: gpu, or remove the accelerator",
+            )
         if model.accelerator == "openvino" and kind == "gpu":
             hint = "write kind: cpu"
             findings.error("TG107", ("instances", index), "accelerator: openvino runs on the CPU, and this group is of kind gpu", hint=hint)
@@ -145,7 +159,9 @@ def _check_plan(model: ModelSpec, signature: Signature, sizes: Mapping[str, Size
     for tensor in signature.inputs:
         if tensor.name not in sizes:
             message = f"the sizes of {tensor.describe()} are not known, and a TensorRT plan must be built for them"
-            findings.error("TG108", ("shapes",), message, hint=f"add shapes: {{{tensor.name}: {{min: [...], opt: [...], max: [...]}}}}, without the batch dimension")
+            findings.error(
+                "TG108", ("shapes",), message, hint=f"add shapes: {{{tensor.name}: {{min: [...], opt: [...], max: [...]}}}}, without the batch dimension"
+            )
 
 
 def _add_versions(config: Any, model: ModelSpec, version: int, findings: Findings) -> None:
@@ -156,7 +172,13 @@ def _add_versions(config: Any, model: ModelSpec, version: int, findings: Finding
         config.version_policy.specific.versions.extend(versions.versions)
         if version not in versions.versions:
             consequence = "Triton would not serve the version that is written"
-            findings.error("TG109", ("versions",), f"version {version} is written, and versions lists {list(versions.versions)}", consequence=consequence, hint=f"add {version} to the list")
+            findings.error(
+                "TG109",
+                ("versions",),
+                f"version {version} is written, and versions lists {list(versions.versions)}",
+                consequence=consequence,
+                hint=f"add {version} to the list",
+            )
     elif versions.count != 1:
         config.version_policy.latest.num_versions = versions.count
 
@@ -167,7 +189,9 @@ def _add_labels(config: Any, model: ModelSpec, findings: Findings) -> None:
         if name in outputs:
             outputs[name].label_filename = label_filename(model, name)
         else:
-            findings.error("TG103", ("labels", name), f"the model has no output '{name}'", hint=f"its outputs are {', '.join(repr(known) for known in outputs)}")
+            findings.error(
+                "TG103", ("labels", name), f"the model has no output '{name}'", hint=f"its outputs are {', '.join(repr(known) for known in outputs)}"
+            )
 
 
 def label_filename(model: ModelSpec, output: str) -> str:
@@ -181,7 +205,12 @@ def _overlay(config: Any, model: ModelSpec, findings: Findings) -> None:
             findings.error("TG130", ("config", key), f"'{key}' is derived from the spec and cannot be overlaid", hint=f"use the key {_DERIVED[key]}")
     scheduler = next((key for key in ("sequence_batching", "ensemble_scheduling") if key in model.config), None)
     if scheduler and (model.batching.preferred or model.batching.max_queue_delay_us):
-        findings.error("TG131", ("config", scheduler), f"{scheduler} takes the place of dynamic batching, for which batching has settings", hint="remove preferred and max_queue_delay from batching")
+        findings.error(
+            "TG131",
+            ("config", scheduler),
+            f"{scheduler} takes the place of dynamic batching, for which batching has settings",
+            hint="remove preferred and max_queue_delay from batching",
+        )
     for problem in merge_overlay(config, {key: value for key, value in model.config.items() if key not in _DERIVED}):
         findings.error("TG132", ("config", *problem.path), problem.message, consequence="Triton refuses a config that it cannot parse", hint=problem.hint)
 

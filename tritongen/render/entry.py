@@ -41,13 +41,26 @@ def hash_model(path: Path, signature: Signature, findings: Findings) -> ModelFil
     for location in dict.fromkeys(external.location for external in signature.external_data):
         name = PurePosixPath(location)
         if name in sources or name == PurePosixPath("model.plan"):
-            findings.error("TG133", ("source",), f"the external data file '{location}' has the name that the model itself gets", hint="save the model again with another name for its external data")
+            findings.error(
+                "TG133",
+                ("source",),
+                f"the external data file '{location}' has the name that the model itself gets",
+                hint="save the model again with another name for its external data",
+            )
         sources[name] = path.parent / location
     return ModelFiles(sources, {name: file_sha256(source) for name, source in sources.items()})
 
 
 def build_entry(
-    model: ModelSpec, compiled: Compiled, files: ModelFiles, *, version: int, previous: Mapping[PurePosixPath, CopiedFile], labels: Mapping[str, bytes], spec_name: str, tritongen_version: str
+    model: ModelSpec,
+    compiled: Compiled,
+    files: ModelFiles,
+    *,
+    version: int,
+    previous: Mapping[PurePosixPath, CopiedFile],
+    labels: Mapping[str, bytes],
+    spec_name: str,
+    tritongen_version: str,
 ) -> Entry:
     """All files of the model's folder.
 
@@ -72,8 +85,10 @@ def build_entry(
         contents.update({folder / name: file for name, file in copied.items()})
     contents.update({path: TextFile(content) for path, content in compiled.warmup_files.items()})
     contents.update({PurePosixPath(label_filename(model, output)): TextFile(content) for output, content in labels.items()})
-    header = environment().get_template("config.pbtxt.j2").render(
-        name=model.name, tritongen_version=tritongen_version, spec_name=spec_name, remarks=compiled.remarks
+    header = (
+        environment()
+        .get_template("config.pbtxt.j2")
+        .render(name=model.name, tritongen_version=tritongen_version, spec_name=spec_name, remarks=compiled.remarks)
     )
     contents[CONFIG] = TextFile(stamp_text(header, print_pbtxt(compiled.config), contents, artifacts).encode())
     return Entry(model.name, contents, artifacts)

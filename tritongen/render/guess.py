@@ -1,6 +1,7 @@
 """Guess sizes and values that a model accepts, from its signature alone; the most likely first.
 
-Nothing is known of a model's name here, only of its tensors: an image has its channels beside two free axes, a batch axis is often called batch, a sample rate is often 16000.
+Nothing is known of a model's name here, only of its tensors: an image has its channels beside two free axes, a batch axis is often called batch, a sample
+rate is often 16000.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def guesses(signature: Signature, *, batched: bool) -> Iterator[Guess]:
             if not taken.intersection(axes):
                 taken.update(axes)
                 choices[axes] = values
-    rates = [tensor.name for tensor in signature.inputs if tensor.dtype.is_integer and _RATE.search(tensor.name) and all(dim == 1 for dim in tensor.shape or ())]
+    rates = [
+        tensor.name for tensor in signature.inputs if tensor.dtype.is_integer and _RATE.search(tensor.name) and all(dim == 1 for dim in tensor.shape or ())
+    ]
     value_choices: tuple[int, ...] = (16000, 0) if rates else (0,)
     # A value that a name states is worth more than any size: all sizes are tried with it before another one is.
     for value, picked in itertools.chain.from_iterable(((value, picked) for picked in _by_likelihood(list(choices.values()))) for value in value_choices):
@@ -82,9 +85,14 @@ def _choices(tensor: TensorSpec, *, batched: bool) -> Iterator[tuple[tuple[Axis,
         yield tuple(_axis(tensor, index, (tensor.shape or ())[index]) for index in spatial), IMAGE_SIZES
         free = [(index, dim) for index, dim in free if index not in spatial]
     for index, dim in free:
-        is_batch = (not batched and index == 0) or (isinstance(dim, str) and _BATCH.search(dim))
-        image = spatial is not None and index in spatial
-        lengths = (1,) if is_batch else tuple(dict.fromkeys(size[spatial.index(index)] for size in IMAGE_SIZES)) if image and spatial else LENGTHS
+        lengths: tuple[int, ...] = LENGTHS
+        if isinstance(dim, str) and _BATCH.search(dim):
+            lengths = (1,)
+        elif not batched and index == 0:
+            # A first axis that is no batch axis most often still counts items.
+            lengths = tuple(sorted(LENGTHS, key=lambda length: length != 1))
+        elif spatial is not None and index in spatial:
+            lengths = tuple(dict.fromkeys(size[spatial.index(index)] for size in IMAGE_SIZES))
         yield (_axis(tensor, index, dim),), tuple((length,) for length in lengths)
 
 

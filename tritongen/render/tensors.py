@@ -17,7 +17,9 @@ from tritongen.spec.parts import ShapeRange
 
 @dataclass(frozen=True)
 class Sizes:
-    """Concrete sizes of one input, without the batch dimension: what is served at least, usually and at most. Equal for an input without variable dimensions."""
+    """Concrete sizes of one input, without the batch dimension: what is served at least, usually and at most. Equal for an input without variable
+    dimensions.
+    """
 
     minimum: tuple[int, ...]
     usual: tuple[int, ...]
@@ -51,7 +53,13 @@ def add_tensors(config: Any, signature: Signature, batching: Batching, backend: 
 
 
 def _data_type(tensor: TensorSpec, backend: Backend, release: Release | None) -> int:
-    if backend.name == "tensorrt" and tensor.dtype.wire == "INT64" and release is not None and release.tensorrt_major is not None and release.tensorrt_major < 10:
+    if (
+        backend.name == "tensorrt"
+        and tensor.dtype.wire == "INT64"
+        and release is not None
+        and release.tensorrt_major is not None
+        and release.tensorrt_major < 10
+    ):
         # TensorRT before 10 has no 64-bit integers at its border and makes them 32-bit.
         return dtypes.from_wire("INT32").config_value
     return tensor.dtype.config_value
@@ -63,7 +71,13 @@ def _check(kind: str, tensor: TensorSpec, backend: Backend, findings: Findings) 
         findings.error("TG101", ("backend",), f"{kind} '{tensor.name}' is {tensor.dtype}, which a TensorRT plan cannot have at its border", hint=hint)
     if tensor.shape is not None and 0 in tensor.shape:
         consequence = "Triton refuses a dimension of 0 in a config"
-        findings.error("TG102", ("source",), f"{kind} '{tensor.name}' has a dimension of size 0: {tensor.describe()}", consequence=consequence, hint="export the model with a real or a variable size")
+        findings.error(
+            "TG102",
+            ("source",),
+            f"{kind} '{tensor.name}' has a dimension of size 0: {tensor.describe()}",
+            consequence=consequence,
+            hint="export the model with a real or a variable size",
+        )
 
 
 def concrete_sizes(

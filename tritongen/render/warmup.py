@@ -14,23 +14,32 @@ from tritongen.samples import SAMPLES_PARAMETER, Array, raw_bytes, rows, zeros
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 
-
 _MOST_ELEMENTS = 16
 
 
 def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> tuple[int, ...]:
     """The batch sizes to warm up; none where that is asked for, or where a variable dimension has no known size (with a finding)."""
     asked = model.warmup
-    if asked == "none":
+    if asked == ():
         return ()
     wanted = batching.warmed if asked == "auto" else tuple(asked)
     if asked != "auto" and batching.max_batch_size == 0 and wanted != (1,):
-        findings.error("TG120", ("warmup",), "the model does not batch, so only the size 1 can be warmed up", consequence="Triton refuses other sizes while loading", hint="write warmup: [1]")
+        findings.error(
+            "TG120",
+            ("warmup",),
+            "the model does not batch, so only the size 1 can be warmed up",
+            consequence="Triton refuses other sizes while loading",
+            hint="write warmup: [1]",
+        )
     unknown = [tensor for tensor in signature.inputs if tensor.name not in sizes]
     if not unknown:
         return wanted
     message = f"no warmup: the size of {', '.join(tensor.describe() for tensor in unknown)} is not known"
-    hint = "give it in shapes:, such as " + "; ".join(f"{tensor.name}: {_example(tensor, batching)}" for tensor in unknown) + " (`tritongen init` finds sizes that run)"
+    hint = (
+        "give it in shapes:, such as "
+        + "; ".join(f"{tensor.name}: {_example(tensor, batching)}" for tensor in unknown)
+        + " (`tritongen init` finds sizes that run)"
+    )
     if asked == "auto":
         findings.advice("TG121", ("warmup",), message, consequence="the first requests after a start are slow", hint=hint)
     else:
@@ -82,5 +91,7 @@ def warmup_feeds(
     signature: Signature, batching: Batching, warmed: tuple[int, ...], sizes: Mapping[str, Sizes], values: Mapping[str, Array]
 ) -> dict[int, dict[str, Array]]:
     """The same samples as arrays for ONNX Runtime: batch size → inputs by name, in the model's own shapes."""
-    items = {tensor.name: values[tensor.name] if tensor.name in values else zeros(tensor.dtype, sizes[tensor.name].usual) for tensor in signature.inputs if warmed}
+    items = {
+        tensor.name: values[tensor.name] if tensor.name in values else zeros(tensor.dtype, sizes[tensor.name].usual) for tensor in signature.inputs if warmed
+    }
     return {size: {name: rows(item, size) if batching.max_batch_size else item for name, item in items.items()} for size in warmed}

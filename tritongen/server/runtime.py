@@ -79,15 +79,19 @@ def create(environment: Environment) -> Runtime:
     """
     base = base_folder()
     sweep()
-    name = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-{_namespace()}-"
     try:
-        runtime = Runtime(Path(tempfile.mkdtemp(prefix=name, dir=base)))
+        runtime = Runtime(owned_folder(base))
         _fill(runtime, environment)
     except OSError as error:
         raise EnvironmentProblem(
             f"the server's private folder cannot be made in {base}: {error.strerror}", hint="make room there, or point TMPDIR elsewhere"
         ) from error
     return runtime
+
+
+def owned_folder(base: Path) -> Path:
+    """A new private folder in `base` whose name says that it is this process's, so that `sweep` removes it once the process is gone. Raises OSError."""
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-{_namespace()}-", dir=base))
 
 
 def _fill(runtime: Runtime, environment: Environment) -> None:

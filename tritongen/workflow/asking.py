@@ -32,17 +32,25 @@ def make_inputs(meta: ModelMeta, *, given: Mapping[str, object], shapes: Mapping
     Args:
         meta: what the server says about the model.
         given: arrays or plain values by input name; a whole batch, or one item that is repeated. They win over the values that the model's spec gave.
-        shapes: sizes without the batch dimension, by input name. Where an input with variable dimensions is not here, the sizes of the model's own warmup sample are used.
+        shapes: sizes without the batch dimension, by input name. Where an input with variable dimensions is not here, the sizes of the model's own warmup
+        sample are used.
         batch: rows, for a model that batches.
         seed: for the values that are made up.
 
     Raises InputError with everything that does not fit, or cannot be made up.
     """
-    problems = [Diagnostic("TG062", f"the model has no input '{name}'", hint=f"its inputs are {', '.join(tensor.name for tensor in meta.inputs)}") for name in {*given, *shapes} - {tensor.name for tensor in meta.inputs}]
+    problems = [
+        Diagnostic("TG062", f"the model has no input '{name}'", hint=f"its inputs are {', '.join(tensor.name for tensor in meta.inputs)}")
+        for name in {*given, *shapes} - {tensor.name for tensor in meta.inputs}
+    ]
     if batch > 1 and not meta.max_batch_size:
         problems.append(Diagnostic("TG063", f"the model does not batch (max_batch_size: 0), and {batch} rows were asked for", hint="leave --batch out"))
     elif batch > meta.max_batch_size > 0:
-        problems.append(Diagnostic("TG063", f"the model takes {meta.max_batch_size} rows at most, and {batch} were asked for", hint=f"use --batch {meta.max_batch_size} or less"))
+        problems.append(
+            Diagnostic(
+                "TG063", f"the model takes {meta.max_batch_size} rows at most, and {batch} were asked for", hint=f"use --batch {meta.max_batch_size} or less"
+            )
+        )
     warm = warmup_shapes(meta)
     given = {**sample_values(meta), **given}
     rng = np.random.default_rng(seed)

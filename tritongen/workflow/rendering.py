@@ -83,7 +83,9 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
     try:
         files = hash_model(path, signature, findings)
     except OSError as error:
-        raise ModelFileError([Diagnostic("TG022", f"the model cannot be read: {error.strerror}", Location(str(error.filename)), hint="check its permissions")]) from error
+        raise ModelFileError(
+            [Diagnostic("TG022", f"the model cannot be read: {error.strerror}", Location(str(error.filename)), hint="check its permissions")]
+        ) from error
     version, previous = _version(model, root, files)
     compiled = compile_model(
         model,
@@ -140,7 +142,9 @@ def _labels(loaded: LoadedSpec, model: ModelSpec) -> dict[str, bytes]:
         try:
             contents[output] = path.read_bytes()
         except OSError as error:
-            raise SpecError([Diagnostic("TG016", f"the label file cannot be read: {error.strerror}", Location(str(path)), hint="check its permissions")]) from error
+            raise SpecError(
+                [Diagnostic("TG016", f"the label file cannot be read: {error.strerror}", Location(str(path)), hint="check its permissions")]
+            ) from error
     return contents
 
 
@@ -163,4 +167,6 @@ def _version(model: ModelSpec, root: Path, files: ModelFiles) -> tuple[int, Mapp
     newest = max(written, default=0)
     version = newest if newest and written[newest] == dict(files.hashes) else newest + 1
     kept = [] if model.backend == "tensorrt" else [number for number in sorted(written) if version - model.versions.count < number < version]
-    return version, {PurePosixPath(str(number), inner): CopiedFile(folder / str(number) / inner, sha) for number in kept for inner, sha in written[number].items()}
+    return version, {
+        PurePosixPath(str(number), inner): CopiedFile(folder / str(number) / inner, sha) for number in kept for inner, sha in written[number].items()
+    }

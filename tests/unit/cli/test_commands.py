@@ -114,7 +114,9 @@ def test_what_is_no_model_is_refused_all_at_once(tmp_path, tritongen, command):
     assert not (tmp_path / "new.yaml").exists()
 
 
-@pytest.mark.parametrize("text", [b"", b"- a\n", b"version: 2\nmodels: []\n", b"\xff\xfe\x00", b"a: b\n\tc: d\n", b"version: 1\nversion: 1\nmodels: []\n", b"just words"])
+@pytest.mark.parametrize(
+    "text", [b"", b"- a\n", b"version: 2\nmodels: []\n", b"\xff\xfe\x00", b"a: b\n\tc: d\n", b"version: 1\nversion: 1\nmodels: []\n", b"just words"]
+)
 def test_what_is_no_spec_is_refused_with_a_place(tmp_path, tritongen, text):
     (tmp_path / "spec.yaml").write_bytes(text)
     for command in ("render", "serve"):
@@ -144,10 +146,14 @@ def test_init_does_not_overwrite(project, tritongen):
 
 
 def test_init_leaves_a_todo_where_no_size_runs(tmp_path, tritongen):
-    """A model that never runs: its two inputs must have the same length, and one is 7 while the other is a multiple of 5."""
-    nodes = [helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.INT64, [2], [-1, 5])), helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("Reshape", ["x", "t"], ["y"]),
-             helper.make_node("Constant", [], ["t"], value=helper.make_tensor("t", TensorProto.INT64, [2], [-1, 7]))]  # fmt: skip
-    nodes = [nodes[0], nodes[3], nodes[1], nodes[2], helper.make_node("Concat", ["r", "y"], ["z"], axis=1)]
+    """A model that never runs: it joins the rows of two foldings of its input, whose numbers of rows are never equal."""
+    folds = [helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [2], [-1, width])) for name, width in (("s", 5), ("t", 7))]
+    nodes = [
+        *folds,
+        helper.make_node("Reshape", ["x", "s"], ["r"]),
+        helper.make_node("Reshape", ["x", "t"], ["y"]),
+        helper.make_node("Concat", ["r", "y"], ["z"], axis=1),
+    ]
     networks.save(tmp_path / "never.onnx", nodes, [("x", TensorProto.FLOAT, ["length"])], [("z", TensorProto.FLOAT, ["a", 12])])
     done = tritongen("init", tmp_path / "never.onnx", "-o", tmp_path / "spec.yaml")
     assert done.code == 0
@@ -160,7 +166,10 @@ def test_init_leaves_a_todo_where_no_size_runs(tmp_path, tritongen):
 
 
 def test_init_finds_a_length_that_runs(tmp_path, tritongen):
-    nodes = [helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.INT64, [2], [-1, 512])), helper.make_node("Reshape", ["x", "s"], ["y"])]
+    nodes = [
+        helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.INT64, [2], [-1, 512])),
+        helper.make_node("Reshape", ["x", "s"], ["y"]),
+    ]
     networks.save(tmp_path / "m.onnx", nodes, [("x", TensorProto.FLOAT, ["length"])], [("y", TensorProto.FLOAT, ["a", 512])])
     tritongen("init", tmp_path / "m.onnx", "-o", tmp_path / "spec.yaml")
     assert "x: [512]" in (tmp_path / "spec.yaml").read_text()
@@ -168,7 +177,10 @@ def test_init_finds_a_length_that_runs(tmp_path, tritongen):
 
 def test_init_notices_that_a_batch_axis_is_none(tmp_path, tritongen):
     """The file says `N`, and the graph takes only 1."""
-    nodes = [helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.INT64, [2], [1, 3])), helper.make_node("Reshape", ["x", "s"], ["y"])]
+    nodes = [
+        helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.INT64, [2], [1, 3])),
+        helper.make_node("Reshape", ["x", "s"], ["y"]),
+    ]
     networks.save(tmp_path / "m.onnx", nodes, [("x", TensorProto.FLOAT, ["N", 3])], [("y", TensorProto.FLOAT, ["M", 3])])
     tritongen("init", tmp_path / "m.onnx", "-o", tmp_path / "spec.yaml")
     assert "batching: none" in (tmp_path / "spec.yaml").read_text()

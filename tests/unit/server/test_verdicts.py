@@ -60,6 +60,7 @@ LOADS = {
     ),
 }
 
+CONFIGURED = "but the model configuration specifies"
 BATCHED = "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape {})"
 FIRST = "for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is {}"
 
@@ -67,22 +68,22 @@ REFUSED = {
     "c01c_in_rank": (
         MLP,
         config(inputs=[tensor("x", [64, 1])]),
-        f"model 'm', tensor 'x': the model expects 2 dimensions (shape [-1,64]) but the model configuration specifies 3 dimensions {BATCHED.format('[-1,64,1]')}",
+        f"model 'm', tensor 'x': the model expects 2 dimensions (shape [-1,64]) {CONFIGURED} 3 dimensions {BATCHED.format('[-1,64,1]')}",
     ),
     "c01d_in_wild": (
         MLP,
         config(inputs=[tensor("x", [-1])]),
-        f"model 'm', tensor 'x': the model expects 2 dimensions (shape [-1,64]) but the model configuration specifies 2 dimensions {BATCHED.format('[-1,-1]')}",
+        f"model 'm', tensor 'x': the model expects 2 dimensions (shape [-1,64]) {CONFIGURED} 2 dimensions {BATCHED.format('[-1,-1]')}",
     ),
     "c01e_out_wild": (
         MLP,
         config(outputs=[tensor("y", [-1])]),
-        f"model 'm', tensor 'y': the model expects 2 dimensions (shape [-1,16]) but the model configuration specifies 2 dimensions {BATCHED.format('[-1,-1]')}",
+        f"model 'm', tensor 'y': the model expects 2 dimensions (shape [-1,16]) {CONFIGURED} 2 dimensions {BATCHED.format('[-1,-1]')}",
     ),
     "c01f_fix_dyn": (
         WIDE,
         config(outputs=[tensor("y", [64])]),
-        f"model 'm', tensor 'y': the model expects 2 dimensions (shape [-1,-1]) but the model configuration specifies 2 dimensions {BATCHED.format('[-1,64]')}",
+        f"model 'm', tensor 'y': the model expects 2 dimensions (shape [-1,-1]) {CONFIGURED} 2 dimensions {BATCHED.format('[-1,64]')}",
     ),
     "c02a_in_dtype": (
         MLP,

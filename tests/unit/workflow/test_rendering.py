@@ -105,7 +105,11 @@ def test_an_output_that_onnxruntime_knows_better_must_be_stated_its_way(tmp_path
 
 def test_a_batch_axis_that_onnxruntime_knows_to_be_fixed_is_refused(tmp_path):
     path = tmp_path / "m.onnx"
-    nodes = [helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.ones((1, 3), np.float32))), helper.make_node("Identity", ["c"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.ones((1, 3), np.float32))),
+        helper.make_node("Identity", ["c"], ["y"]),
+        helper.make_node("Neg", ["x"], ["z"]),
+    ]
     networks.save(path, nodes, [("x", TensorProto.FLOAT, ["N", 3])], [("y", TensorProto.FLOAT, ["N", 3]), ("z", TensorProto.FLOAT, ["N", 3])])
     assert "TG143" in errors(tmp_path, "source: m.onnx")
 
@@ -116,7 +120,11 @@ def sequence_model(path: Path) -> None:
     table = numpy_helper.from_array(rng.standard_normal((10, 2)).astype(np.float32), "table")
     shape = numpy_helper.from_array(np.array([-1, 8], np.int64), "shape")
     weights = numpy_helper.from_array(rng.standard_normal((8, 3)).astype(np.float32), "w")
-    nodes = [helper.make_node("Gather", ["table", "ids"], ["e"]), helper.make_node("Reshape", ["e", "shape"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["e"]),
+        helper.make_node("Reshape", ["e", "shape"], ["f"]),
+        helper.make_node("MatMul", ["f", "w"], ["y"]),
+    ]
     networks.save(path, nodes, [("ids", TensorProto.INT64, ["N", "S"])], [("y", TensorProto.FLOAT, ["M", 3])], [table, shape, weights])
 
 
@@ -159,7 +167,8 @@ def test_values_are_used_for_warmup_as_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [("[1, 2, 3, 4.5]", "does not fit INT64"), ("text", "expected numbers"), ("[[1, 2], [3, 4]]", "expected the shape"), ("ids.npy", "cannot be read")]
+    ("value", "words"),
+    [("[1, 2, 3, 4.5]", "does not fit INT64"), ("text", "expected numbers"), ("[[1, 2], [3, 4]]", "expected the shape"), ("ids.npy", "cannot be read")],
 )
 def test_a_value_that_does_not_fit_is_refused(tmp_path, value, words):
     sequence_model(tmp_path / "m.onnx")
@@ -293,7 +302,8 @@ def test_all_problems_of_all_models_come_at_once(tmp_path):
     networks.mlp(tmp_path / "m.onnx", batch=1)
     (tmp_path / "html.onnx").write_text("<!DOCTYPE html><html></html>")
     (tmp_path / "spec.yaml").write_text(
-        "version: 1\nmodels:\n  - {name: a, source: missing.onnx}\n  - {name: b, source: html.onnx}\n  - {name: c, source: m.onnx, batching: {max: 4}, config: {foo: 1}}\n"
+        "version: 1\nmodels:\n  - {name: a, source: missing.onnx}\n  - {name: b, source: html.onnx}\n"
+        "  - {name: c, source: m.onnx, batching: {max: 4}, config: {foo: 1}}\n"
     )
     with pytest.raises(InputError) as error:
         plan_render(tmp_path / "spec.yaml")
@@ -341,6 +351,12 @@ def test_the_committed_repository_is_what_the_quickstart_renders(tmp_path):
     root = Path(__file__).parents[3]
     shutil.copytree(root / "examples/quickstart", tmp_path / "quickstart")
     apply_plan(plan_render(tmp_path / "quickstart/spec.yaml", output=tmp_path / "repo").plan)
-    fresh = {path.relative_to(tmp_path / "repo").as_posix(): path.read_text() for path in (tmp_path / "repo").rglob("*") if path.is_file() and path.suffix != ".onnx"}
-    committed = {path.relative_to(root / "model_repository").as_posix(): path.read_text() for path in (root / "model_repository").rglob("*") if path.is_file() and path.suffix != ".onnx"}
+    fresh = {
+        path.relative_to(tmp_path / "repo").as_posix(): path.read_text() for path in (tmp_path / "repo").rglob("*") if path.is_file() and path.suffix != ".onnx"
+    }
+    committed = {
+        path.relative_to(root / "model_repository").as_posix(): path.read_text()
+        for path in (root / "model_repository").rglob("*")
+        if path.is_file() and path.suffix != ".onnx"
+    }
     assert fresh == committed

@@ -1,0 +1,91 @@
+"""What becomes of a config on a machine that cannot honour it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tritongen.modelconfig import parse_pbtxt
+from tritongen.server import gpu
+from tritongen.server.adapt import Machine, adapt
+
+BASE = 'name: "m" platform: "onnxruntime_onnx" max_batch_size: 8 '
+TENSORRT = (
+    'optimization { execution_accelerators { gpu_execution_accelerator: [{ name: "tensorrt" '
+    'parameters { key: "trt_engine_cache_path" value: "/engine-cache/m/abc" } }] } } '
+)
+
+
+@pytest.fixture
+def cpu(tmp_path):
+    return Machine(0, 8, str(tmp_path))
+
+
+@pytest.fixture
+def with_gpu(tmp_path):
+    return Machine(2, 8, str(tmp_path))
+
+
+def adapted(text, machine):
+    given = parse_pbtxt(BASE + text)
+    before = given.SerializeToString(deterministic=True)
+    found = adapt(given, machine)
+    assert given.SerializeToString(deterministic=True) == before
+    return found
+
+
+@pytest.mark.parametrize("text", ["", "instance_group [{ kind: KIND_CPU count: 4 }]", "instance_group [{ kind: KIND_AUTO }]", "instance_group [{ count: 2 }]"])
+def test_what_runs_on_a_cpu_anyway_is_left_alone(cpu, text):
+    assert adapted(text, cpu) is None
+
+
+def test_gpu_groups_move_to_the_cpu_and_share_its_cores(cpu):
+    found = adapted("instance_group [{ kind: KIND_GPU count: 3 gpus: [0, 1] }, { gpus: [1] }]", cpu)
+    assert found.config == parse_pbtxt(
+        BASE
+        + 'instance_group [{ kind: KIND_CPU count: 3 }, { kind: KIND_CPU count: 1 }] parameters { key: "intra_op_thread_count" value { string_value: "2" } }'
+    )
+    assert found.differences == ("its GPU instances run on the CPU, as this machine has no GPU", "each of its 4 instances uses 2 of 8 cores")
+    assert not found.needs_source
+
+
+def test_a_thread_count_of_the_config_stays(cpu):
+    given = 'instance_group [{ kind: KIND_GPU count: 2 }] parameters { key: "intra_op_thread_count" value { string_value: "5" } }'
+    assert adapted(given, cpu).config.parameters["intra_op_thread_count"].string_value == "5"
+
+
+def test_accelerators_and_cuda_settings_go_and_the_rest_of_the_optimization_stays(cpu):
+    found = adapted(TENSORRT, cpu)
+    assert found.config == parse_pbtxt(BASE)
+    assert found.differences == ("the GPU accelerator tensorrt is left out",)
+    kept = adapted("optimization { cuda { graphs: true } graph { level: 1 } }", cpu)
+    assert kept.config == parse_pbtxt(BASE + "optimization { graph { level: 1 } }")
+
+
+def test_a_plan_is_served_from_its_source(cpu, with_gpu):
+    text = (
+        'platform: "tensorrt_plan" backend: "tensorrt" default_model_filename: "model.plan" cc_model_filenames { key: "8.6" value: "a.plan" } '
+        'input [{ name: "x" data_type: TYPE_FP32 dims: [4] is_shape_tensor: true }] instance_group [{ kind: KIND_GPU profile: ["0"] }]'
+    )
+    given = parse_pbtxt('name: "m" max_batch_size: 8 ' + text)
+    on_cpu, on_gpu = adapt(given, cpu), adapt(given, with_gpu)
+    for found, kind in ((on_cpu, "KIND_CPU count: 1"), (on_gpu, "KIND_GPU")):
+        assert found.needs_source
+        tensor = 'input [{ name: "x" data_type: TYPE_FP32 dims: [4] }]'
+        assert found.config == parse_pbtxt(f'{BASE} backend: "onnxruntime" default_model_filename: "model.onnx" {tensor} instance_group [{{ kind: {kind} }}]')
+
+
+def test_engine_caches_go_where_they_can_be_written(with_gpu, tmp_path):
+    found = adapted(TENSORRT, with_gpu)
+    (accelerator,) = found.config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.parameters["trt_engine_cache_path"] == f"{tmp_path}/m/abc"
+    assert found.folders == (f"{tmp_path}/m/abc",)
+    writable = TENSORRT.replace("/engine-cache/m/abc", str(tmp_path))
+    assert adapted(writable, with_gpu) is None
+
+
+@pytest.mark.parametrize(
+    ("devices", "setting", "expected"),
+    [(2, None, 2), (2, "", 0), (2, "-1", 0), (2, "1", 1), (2, "0,1", 2), (2, "0,7,1", 1), (2, "GPU-abc", 1), (1, "GPU-a,GPU-b", 1)],
+)
+def test_cuda_visible_devices(devices, setting, expected):
+    assert gpu.visible(devices, setting) == expected
