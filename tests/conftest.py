@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import networks  # noqa: E402 - tests/ is no package
+import networks
 
-from tritongen.cli.main import run  # noqa: E402
+from tritongen.cli.main import run
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Networks for tests: the ONNX wheel's `light_*` graphs with weights that mean something, small made-up graphs, and the trained models of two PyPI wheels.
 
-The wheel's light files have constant weights: they answer the same whatever the input, so that a server which ignores its input would pass. Here every such constant
+The wheel's light files have constant weights: they answer the same whatever the input, so that a server which ignores its input would pass. Here every such
+constant
 becomes seeded random numbers of a sensible size.
 """
 
@@ -21,9 +22,7 @@ SMALL_LIGHT = ("squeezenet", "shufflenet", "densenet121", "resnet50")
 RECOGNIZER = "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"
 DETECTOR = "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx"
 CLASSIFIER = "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"
-SILERO = tuple(
-    f"silero_vad/data/silero_vad{suffix}.onnx" for suffix in ("", "_16k_op15", "_16k_sequence", "_half", "_op18_ifless", "_openvino_16k")
-)
+SILERO = tuple(f"silero_vad/data/silero_vad{suffix}.onnx" for suffix in ("", "_16k_op15", "_16k_sequence", "_half", "_op18_ifless", "_openvino_16k"))
 TRAINED = (RECOGNIZER, DETECTOR, CLASSIFIER, *SILERO)
 
 

@@ -1,6 +1,7 @@
 """The one batching decision: may this model batch, up to which size, which sizes are preferred and warmed.
 
-Pure. Everything that depends on batch sizes (max_batch_size, preferred sizes, TensorRT profiles, warmup) is derived from the `Batching` made here, so that it cannot disagree.
+Pure. Everything that depends on batch sizes (max_batch_size, preferred sizes, TensorRT profiles, warmup) is derived from the `Batching` made here, so that
+it cannot disagree.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Batching:
 def batch_blockers(signature: Signature) -> tuple[str, ...]:
     """Why a model cannot batch: one reason for each input or output without a variable first axis.
 
-    Triton's ONNX Runtime backend batches only where every input and output of the graph has -1 as its first dimension (triton onnxruntime_backend, `ValidateInputs`/`ValidateOutputs`).
+    Triton's ONNX Runtime backend batches only where every input and output of the graph has -1 as its first dimension (triton onnxruntime_backend,
+    `ValidateInputs`/`ValidateOutputs`).
     """
     tensors = [("input", tensor) for tensor in signature.inputs] + [("output", tensor) for tensor in signature.outputs]
     return tuple(reason for kind, tensor in tensors if (reason := _blocker(kind, tensor)))

@@ -1,6 +1,7 @@
 """Run a model once in ONNX Runtime, to prove what a config will claim about it.
 
-A proof passes or names a reason; it never changes what is written. ONNX Runtime is optional here: where it is missing, or the model is larger than the limit, the proof
+A proof passes or names a reason; it never changes what is written. ONNX Runtime is optional here: where it is missing, or the model is larger than the
+limit, the proof
 says that it could not run.
 """
 
@@ -38,7 +39,8 @@ class Proof:
     Attributes:
         skipped: why nothing was run; empty where something was.
         failures: the runs that failed.
-        output_dims: the shape that ONNX Runtime infers for each output, -1 for a variable dimension; this, not the file's text, is what Triton's backend compares a config with.
+        output_dims: the shape that ONNX Runtime infers for each output, -1 for a variable dimension; this, not the file's text, is what Triton's backend
+        compares a config with.
         input_dims: likewise for inputs.
         results: for each batch size that ran, the outputs by name.
     """
@@ -125,7 +127,19 @@ def RuntimeErrors() -> tuple[type[Exception], ...]:  # noqa: N802 - used as a cl
     """What ONNX Runtime raises for a model or an input that it cannot use; it has no common base class of its own."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NoModel", "NoSuchFile", "NotImplemented", "RuntimeException", "EPFail", "ModelLoaded", "EngineError")
+    names = (
+        "Fail",
+        "InvalidArgument",
+        "InvalidGraph",
+        "InvalidProtobuf",
+        "NoModel",
+        "NoSuchFile",
+        "NotImplemented",
+        "RuntimeException",
+        "EPFail",
+        "ModelLoaded",
+        "EngineError",
+    )
     return (*(getattr(state, name) for name in names if hasattr(state, name)), RuntimeError, ValueError)
 
 

@@ -96,7 +96,8 @@ def parse_url(url: str) -> Endpoint:
 def model_meta(metadata: Mapping[str, Any], config: Mapping[str, Any]) -> ModelMeta:
     """The two answers of a server as one value."""
     inputs, outputs = (
-        tuple(TensorMeta(item["name"], dtypes.from_wire(item["datatype"]), tuple(int(dim) for dim in item.get("shape", ()))) for item in metadata.get(kind, ())) for kind in ("inputs", "outputs")
+        tuple(TensorMeta(item["name"], dtypes.from_wire(item["datatype"]), tuple(int(dim) for dim in item.get("shape", ()))) for item in metadata.get(kind, ()))
+        for kind in ("inputs", "outputs")
     )
     versions = metadata.get("versions") or [""]
     return ModelMeta(metadata["name"], versions[-1], inputs, outputs, int(config.get("max_batch_size", 0)), config)

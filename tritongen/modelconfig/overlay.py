@@ -55,7 +55,7 @@ def _merge_message(message: Any, values: object, path: Path, problems: list[Over
             continue
         oneof = field.containing_oneof.name if field.containing_oneof else ""
         if oneof and oneof in chosen:
-            problems.append(OverlayProblem((*path, key), f"'{key}' and '{chosen[oneof]}' exclude each other ({oneof})", f"keep one of the two"))
+            problems.append(OverlayProblem((*path, key), f"'{key}' and '{chosen[oneof]}' exclude each other ({oneof})", "keep one of the two"))
             continue
         if oneof:
             chosen[oneof] = key

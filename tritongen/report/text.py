@@ -47,7 +47,9 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
     """Such as `2 errors, 1 warning`; empty where there is nothing."""
     counts = Counter(diagnostic.severity for diagnostic in diagnostics)
     names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "advice"}
-    return ", ".join(f"{counts[severity]} {name}{'s' if counts[severity] > 1 and name != 'advice' else ''}" for severity, name in names.items() if counts[severity])
+    return ", ".join(
+        f"{counts[severity]} {name}{'s' if counts[severity] > 1 and name != 'advice' else ''}" for severity, name in names.items() if counts[severity]
+    )
 
 
 def format_error(error: TritongenError) -> str:

@@ -1,6 +1,7 @@
 """Make the disk look like a plan.
 
-A model's folder is staged whole beside the repository (Triton takes every folder *in* it for a model) and put in place with one rename, or, where a folder is there
+A model's folder is staged whole beside the repository (Triton takes every folder *in* it for a model) and put in place with one rename, or, where a folder
+is there
 already, with one `renameat2(RENAME_EXCHANGE)`: a server that polls the repository sees the old model or the new one, never half of one.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
-from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
+from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Action, Change, Plan
 
 _AT_FDCWD = -100
@@ -42,7 +43,8 @@ def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applie
 
     `link` is for a repository that lives no longer than its sources stay as they are: large files are hard-linked where they can be, instead of copied.
 
-    Raises RepositoryError, with nothing written, where the plan has conflicts; and where the disk refuses, with the models that were not reached left as they were.
+    Raises RepositoryError, with nothing written, where the plan has conflicts; and where the disk refuses, with the models that were not reached left as
+    they were.
     """
     conflicts = plan.with_action(Action.CONFLICT)
     if conflicts:
@@ -78,7 +80,11 @@ def _conflict(plan: Plan, change: Change) -> Diagnostic:
 
 
 def _refused(plan: Plan, error: OSError) -> Diagnostic:
-    hint = "free some space; nothing that was there is lost" if error.errno == errno.ENOSPC else "check that the place exists and may be written to, or choose another with -o"
+    hint = (
+        "free some space; nothing that was there is lost"
+        if error.errno == errno.ENOSPC
+        else "check that the place exists and may be written to, or choose another with -o"
+    )
     return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(str(error.filename or plan.root)), hint=hint)
 
 
@@ -133,7 +139,9 @@ def _write_files(folder: Path, files: Mapping[PurePosixPath, EntryFile], *, link
 
 
 def _copy(source: Path, target: Path, *, link: bool) -> None:
-    """Copy by reference where the filesystem can, else by content. Not a hard link, unless asked: an exporter that rewrites its file in place would change the live model."""
+    """Copy by reference where the filesystem can, else by content. Not a hard link, unless asked: an exporter that rewrites its file in place would change
+    the live model.
+    """
     if link:
         with contextlib.suppress(OSError):
             os.link(source.resolve(), target)

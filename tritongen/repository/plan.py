@@ -73,7 +73,8 @@ class Plan:
 def make_plan(root: Path, entries: Sequence[Entry], *, force: bool = False) -> Plan:
     """Compare `entries` with the repository at `root` (which need not exist).
 
-    With `force`, work that a replace would destroy is no conflict; a place that is not a folder stays one. Raises RepositoryError where `root` cannot be a repository or cannot be read.
+    With `force`, work that a replace would destroy is no conflict; a place that is not a folder stays one. Raises RepositoryError where `root` cannot be a
+    repository or cannot be read.
     """
     # A root that is a link: what is staged must lie beside the folder itself, on its filesystem.
     root = root.resolve()
@@ -102,11 +103,15 @@ def _check_root(root: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(mode):
-        raise RepositoryError([Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint="choose another place with -o")])
+        raise RepositoryError(
+            [Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint="choose another place with -o")]
+        )
     if (root / CONFIG).exists():
         hint = f"did you mean its parent, {root.parent}?"
         consequence = "Triton would take every folder in it for a model of its own"
-        raise RepositoryError([Diagnostic("TG042", "this is a model's folder, not a model repository: it holds a config.pbtxt", Location(str(root)), consequence, hint)])
+        raise RepositoryError(
+            [Diagnostic("TG042", "this is a model's folder, not a model repository: it holds a config.pbtxt", Location(str(root)), consequence, hint)]
+        )
 
 
 def _compare(root: Path, entry: Entry, *, force: bool) -> Change:
@@ -146,7 +151,9 @@ def _is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
     wanted = entry.files.get(path)
     if isinstance(wanted, KeptFile):
         # What was built from another model is stale: it goes, and is built again.
-        return stamp is not None and dict(stamp.artifacts) == {path: content_sha256(file) for path, file in entry.artifacts.items() if not isinstance(file, KeptFile)}
+        return stamp is not None and dict(stamp.artifacts) == {
+            path: content_sha256(file) for path, file in entry.artifacts.items() if not isinstance(file, KeptFile)
+        }
     return wanted is None and (stamp is None or path not in (*stamp.files, *stamp.kept))
 
 

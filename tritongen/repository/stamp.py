@@ -1,7 +1,9 @@
 """The stamp: how tritongen knows its own files again.
 
-A generated config.pbtxt begins with comments. One line holds the SHA-256 of all that follows the header, so that a hand edit shows; one line for every other file
-that was written holds that file's, one names a file that is made on the target. The stamp lies in the config itself: it travels with the folder, through git or a container image, and needs no state beside it.
+A generated config.pbtxt begins with comments. One line holds the SHA-256 of all that follows the header, so that a hand edit shows; one line for every other
+file
+that was written holds that file's, one names a file that is made on the target. The stamp lies in the config itself: it travels with the folder, through git
+or a container image, and needs no state beside it.
 """
 
 from __future__ import annotations
