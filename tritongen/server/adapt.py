@@ -84,7 +84,8 @@ def _serve_source(config: Any) -> None:
     for group in config.instance_group:
         group.ClearField("profile")
         group.ClearField("secondary_devices")
-    config.optimization.ClearField("cuda")
+    if config.optimization.HasField("cuda"):
+        config.optimization.ClearField("cuda")
 
 
 def _without_gpu(config: Any, cores: int) -> list[str]:

@@ -129,9 +129,9 @@ def probe(executable: Path) -> Interpreter:
 
 
 def _libpython(soname: str, found: dict[str, str | None]) -> Path | None:
-    """Where the interpreter's shared library is: beside its own libraries first, then where distributions put it."""
+    """Where the interpreter's shared library is: beside its own libraries first, then where it was built for, then where distributions put it."""
     base = Path(found["base_prefix"] or "/usr")
-    folders = [Path(found["libdir"] or base / "lib"), base / "lib", base / "lib64"]
+    folders = [base / "lib", base / "lib64", Path(found["libdir"] or base / "lib")]
     if found["multiarch"]:
         folders += [folder / found["multiarch"] for folder in (*folders, Path("/usr/lib"))]
     folders += [Path("/usr/lib64"), Path("/usr/local/lib")] if str(base) == "/usr" else []

@@ -94,16 +94,22 @@ def _lowest_ephemeral() -> int:
 
 def listens(pid: int, port: int) -> bool:
     """Whether process `pid` itself listens on `port`. True where /proc does not tell."""
+    listening = "0A"  # TCP_LISTEN
+    sockets = set()
     try:
-        tables = [Path(f"/proc/{pid}/net/{table}").read_text(encoding="ascii") for table in ("tcp", "tcp6") if Path(f"/proc/{pid}/net/{table}").exists()]
-        links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+        for table in ("tcp", "tcp6"):
+            if (path := Path(f"/proc/{pid}/net/{table}")).exists():
+                rows = [line.split() for line in path.read_text(encoding="ascii").splitlines()[1:]]
+                sockets |= {f"socket:[{row[9]}]" for row in rows if row[3] == listening and int(row[1].rpartition(":")[2], 16) == port}
+        descriptors = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return True
-    listening = "0A"  # TCP_LISTEN
-    rows = [
-        fields
-        for table in tables
-        for fields in map(str.split, table.splitlines()[1:])
-        if fields[3] == listening and int(fields[1].rpartition(":")[2], 16) == port
-    ]
-    return any(f"socket:[{fields[9]}]" in links for fields in rows)
+    return any(_target(descriptor) in sockets for descriptor in descriptors) if sockets else False
+
+
+def _target(link: Path) -> str:
+    """Where a link points; empty where it is gone (descriptors come and go while they are listed)."""
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""

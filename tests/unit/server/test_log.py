@@ -8,13 +8,13 @@ HEAD = "1129 18:47:30.810705 5443"
 TEXT = f"""\
 I{HEAD} model_lifecycle.cc:472] "loading: good:1"
 E{HEAD} model_repository_manager.cc:1460] "Poll failed for model directory 'plat': unexpected platform type 'onnxruntime' for plat"
-[libprotobuf ERROR text_format.cc:337] Error parsing text-format inference.ModelConfig: 6:14: Message type "inference.ModelConfig" has no field named "max_batchsize".
+[libprotobuf ERROR] Error parsing text-format inference.ModelConfig: 6:14: Message type "inference.ModelConfig" has no field named "max_batchsize".
 E{HEAD} model_repository_manager.cc:1460] "Poll failed for model directory 'text': failed to read text proto from /r/text/config.pbtxt"
 E{HEAD} model_repository_manager.cc:724] "failed to load model 'ver': at least one version must be available under the version policy of model 'ver'"
 I{HEAD} model_lifecycle.cc:472] "loading: back:1"
 I{HEAD} model_lifecycle.cc:472] "loading: slow:3"
 noise of a stub without a head
-E{HEAD} model_lifecycle.cc:642] "failed to load 'back' version 1: Internal: TritonModelException: a \\"quoted\\" reason;\\n\\nAt:\\n  /x/model.py(20): initialize\\n"
+E{HEAD} model_lifecycle.cc:642] "failed to load 'back' version 1: Internal: TritonModelException: a \\"quoted\\" reason;\\n\\nAt:\\n  /x.py(2): init\\n"
 I{HEAD} model_lifecycle.cc:777] "failed to load 'back'"
 I{HEAD} model_lifecycle.cc:839] "successfully loaded 'good'"
 tritongen-remark: {{"model": "good", "text": "runs on the CPU"}}

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_the_folder_is_for_its_owner_alone_and_the_working_directory_is_empty(ch
 
 def test_only_the_dead_of_this_user_and_namespace_are_swept(chosen, base):
     child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
-    dead, namespace = int(child.stdout), os.stat("/proc/self/ns/pid").st_ino
+    dead, namespace = int(child.stdout), Path("/proc/self/ns/pid").stat().st_ino
     me = f"tritongen-{os.getpid()}-{runtime.start_time(os.getpid())}"
     kept = [
         f"{me}-{namespace}-abc",

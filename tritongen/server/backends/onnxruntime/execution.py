@@ -61,7 +61,7 @@ class Executor:
 
     def _alone(self, request: Any) -> Any:
         """Run one request by itself."""
-        names = request.requested_output_names()
+        names = list(request.requested_output_names())  # the stub gives a set; onnxruntime of some releases takes only a list
         try:
             feed = self._feed(request)
             arrays = self._run(names, feed, self._options)
@@ -76,7 +76,7 @@ class Executor:
         try:
             feeds = [self._feed(request) for request in requests]
             wanted = [request.requested_output_names() for request in requests]
-            names = wanted[0] if all(asked == wanted[0] for asked in wanted) else list(dict.fromkeys(name for asked in wanted for name in asked))
+            names = list(set().union(*wanted))
             joined = {name: np.concatenate([feed[name] for feed in feeds]) for name in feeds[0]}
             arrays = self._run(names, joined, self._options)
             self._check_rows(names, arrays, _rows(joined))

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _state
 
+from .errors import RefusedError
 from .graph import GraphTensor
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -110,12 +112,17 @@ Run: TypeAlias = Callable[[Sequence[str], "dict[str, Array]", Any], "list[Array]
 
 
 def runner(session: Any, inputs: Mapping[str, Port], outputs: Mapping[str, Port]) -> Run:
-    """The shortest way to run a session: onnxruntime's own `run` without the checks of its Python layer, or one by `OrtValue` where BF16 is involved."""
+    """The shortest way to run a session: onnxruntime's own `run` without the checks of its Python layer, or one by `OrtValue` where BF16 is involved.
+
+    Raises RefusedError where this onnxruntime is too old for BF16.
+    """
     native = session._sess
     bf16 = frozenset(name for name, port in (*inputs.items(), *outputs.items()) if port.data_type == "TYPE_BF16")
     if not bf16:
         run: Run = native.run
         return run
+    if not hasattr(_state.OrtValue, "ortvalue_from_shape_and_onnx_type"):
+        raise RefusedError(f"onnxruntime {onnxruntime.__version__} cannot be given BF16 tensors ({', '.join(sorted(bf16))}) from Python; 1.23 and later can")
 
     def run_values(names: Sequence[str], feed: dict[str, Array], options: Any) -> list[Array]:
         values = {name: _bf16_value(array) if name in bf16 else _state.OrtValue.ortvalue_from_numpy(array, _CPU) for name, array in feed.items()}
