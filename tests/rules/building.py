@@ -1,0 +1,116 @@
+"""Trees of text → model repositories, for the cases of the rules.
+
+A case is a folder with a model repository in it. Files are copied as they are, but for `*.onnx.txt`, each of which describes an ONNX file that is built in its place:
+
+    input x FP32 [N, 64]        a graph input; `?` is a dimension without a name, `[]` a scalar, `-` no shape at all
+    optional b FP32 [16]        a graph input with an initializer
+    output y FP32 [N, 16]       a graph output, computed from the first input's sizes
+    opset 17
+    ir 9
+
+`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`. An empty folder is kept by a file named `.keep`, which is not copied.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tritongen import dtypes
+from tritongen.releases import find_release
+from tritongen.rules.context import ServerFacts
+
+_LINE = re.compile(r"(?P<kind>input|optional|output)\s+(?P<name>\S+)\s+(?P<dtype>\w+)\s+(?P<shape>\[.*\]|-)")
+
+
+def build_tree(source: Path, target: Path) -> Path:
+    """Copy a case to `target`, with its ONNX files built."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.rglob("*")):
+        destination = target / path.relative_to(source)
+        if path.is_dir():
+            destination.mkdir(exist_ok=True)
+        elif path.name == "settings.json" and path.parent == source or path.name == ".keep":
+            continue
+        elif path.name.endswith(".onnx.txt"):
+            destination.with_name(path.name.removesuffix(".txt")).write_bytes(build_onnx(path.read_text()))
+        else:
+            shutil.copyfile(path, destination)
+    return target
+
+
+def server_facts(source: Path) -> ServerFacts:
+    """What a case says about the server."""
+    settings = source / "settings.json"
+    given = json.loads(settings.read_text()) if settings.exists() else {}
+    release = find_release(given.pop("release")) if "release" in given else None
+    return ServerFacts(release=release, **given)
+
+
+def build_onnx(text: str) -> bytes:
+    """An ONNX file from its description; valid, and runnable in ONNX Runtime where its dtypes allow."""
+    opset, ir = 17, 9
+    inputs: list[tuple[str, int, list[object] | None]] = []
+    outputs: list[tuple[str, int, list[object] | None]] = []
+    initializers = []
+    for line in text.splitlines():
+        line = line.partition("#")[0].strip()
+        if match := _LINE.fullmatch(line):
+            shape = None if match["shape"] == "-" else [_dim(part) for part in match["shape"][1:-1].split(",") if part.strip()]
+            entry = (match["name"], dtypes.from_wire(match["dtype"]).onnx, shape)
+            (outputs if match["kind"] == "output" else inputs).append(entry)
+            if match["kind"] == "optional":
+                initializers.append(numpy_helper.from_array(np.zeros([dim if isinstance(dim, int) else 1 for dim in shape or []], dtypes.from_wire(match["dtype"]).numpy), match["name"]))
+        elif line.startswith("opset "):
+            opset = int(line.split()[1])
+        elif line.startswith("ir "):
+            ir = int(line.split()[1])
+        elif line:
+            raise ValueError(f"not a line of an ONNX description: {line!r}")
+    nodes = [node for name, elem_type, shape in outputs for node in _output_nodes(name, elem_type, shape or [], inputs)]
+    values = [[helper.make_tensor_value_info(*entry) for entry in side] for side in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "case", values[0], values[1], initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = ir
+    return model.SerializeToString()
+
+
+def _dim(text: str) -> object:
+    text = text.strip()
+    if text == "?":
+        return None
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def _output_nodes(name: str, elem_type: int, shape: list[object], inputs: list[tuple[str, int, list[object] | None]]) -> list[onnx.NodeProto]:
+    """Zeros of the output's shape: a symbolic size is that of the first input that has the same symbol, else 1."""
+    parts, nodes = [], []
+    for index, dim in enumerate(shape):
+        part = f"{name}.dim{index}"
+        source = next(((tensor, axis) for tensor, _, dims in inputs for axis, other in enumerate(dims or []) if isinstance(dim, str) and other == dim), None)
+        if source is None:
+            nodes.append(helper.make_node("Constant", [], [part], value=numpy_helper.from_array(np.array([dim if isinstance(dim, int) else 1], np.int64))))
+        else:
+            index_name = f"{part}.axis"
+            nodes += [
+                helper.make_node("Shape", [source[0]], [f"{part}.shape"]),
+                helper.make_node("Constant", [], [index_name], value=numpy_helper.from_array(np.array([source[1]], np.int64))),
+                helper.make_node("Gather", [f"{part}.shape", index_name], [part]),
+            ]
+        parts.append(part)
+    if not shape:
+        return [helper.make_node("Constant", [], [f"{name}.zero"], value=numpy_helper.from_array(np.array(0, np.float32))), helper.make_node("Cast", [f"{name}.zero"], [name], to=elem_type)]
+    whole = f"{name}.shape"
+    zeros = numpy_helper.from_array(np.zeros(1, np.float32))
+    nodes += [helper.make_node("Concat", parts, [whole], axis=0), helper.make_node("ConstantOfShape", [whole], [f"{name}.zeros"], value=zeros)]
+    if elem_type == TensorProto.FLOAT:
+        nodes[-1].output[0] = name
+    else:
+        nodes.append(helper.make_node("Cast", [f"{name}.zeros"], [name], to=elem_type))
+    return nodes

@@ -1,0 +1,135 @@
+"""A model repository as it lies on disk: folders, versions, file names, the bytes of each config. Nothing is interpreted here and no model file is opened.
+
+What Triton would follow or take for a model, it is told of; what leads out of the repository (a link) or is no regular file (a pipe) is named and left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CONFIG_NAME = "config.pbtxt"
+CONFIG_LIMIT_BYTES = 16 << 20
+"""A config above this size is not read: no person and no tool writes one."""
+
+_MOST_ENTRIES = 20_000
+_DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """One directory entry.
+
+    Attributes:
+        kind: `file`, `folder`, `link` (one that leads out of the repository, or nowhere) or `other` (a pipe, a device, a socket).
+        size: bytes; 0 for what is no file.
+        readable: whether this process may read it.
+    """
+
+    kind: str
+    size: int = 0
+    readable: bool = True
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A model's folder.
+
+    Attributes:
+        name: the folder's name.
+        path: where it is; for messages and for opening its model file.
+        entries: everything below it, by POSIX path relative to it.
+        config: the bytes of config.pbtxt; None where there is none, or it cannot be read (`config_problem` says why).
+        config_problem: why an existing config.pbtxt was not read.
+    """
+
+    name: str
+    path: Path
+    entries: Mapping[str, FileFacts] = field(default_factory=dict)
+    config: bytes | None = None
+    config_problem: str = ""
+
+    @property
+    def subfolders(self) -> tuple[str, ...]:
+        """Names of the folders directly below, as Triton lists them: sorted, hidden ones too."""
+        return tuple(sorted(name for name, facts in self.entries.items() if "/" not in name and facts.kind == "folder"))
+
+    def files_in(self, subfolder: str) -> tuple[str, ...]:
+        """Names of what lies directly in a sub-folder (files and folders), sorted; empty where there is no such folder."""
+        prefix = f"{subfolder}/"
+        return tuple(sorted(name[len(prefix) :] for name in self.entries if name.startswith(prefix) and "/" not in name[len(prefix) :]))
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository's folder and the models in it. `strays` are entries of the root that are no folders."""
+
+    path: Path
+    models: tuple[ModelFolder, ...]
+    strays: tuple[str, ...] = ()
+
+
+def scan_repository(path: Path) -> Repository:
+    """Look at a repository. Raises OSError where its folder cannot be listed."""
+    root = path.resolve()
+    models, strays = [], []
+    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+        facts = _facts(Path(entry.path), root)
+        if facts.kind == "folder":
+            models.append(scan_model(path / entry.name, root=root))
+        else:
+            strays.append(entry.name)
+    return Repository(path, tuple(models), tuple(strays))
+
+
+def scan_model(path: Path, *, root: Path | None = None) -> ModelFolder:
+    """Look at one model's folder. Links that lead out of `root` (by default the folder itself) are not followed."""
+    root = root if root is not None else path.resolve()
+    entries: dict[str, FileFacts] = {}
+    _walk(path, "", root, entries, 0)
+    config, problem = _read_config(path / CONFIG_NAME, entries.get(CONFIG_NAME))
+    return ModelFolder(path.resolve().name if path.name in ("", ".", "..") else path.name, path, entries, config, problem)
+
+
+def _walk(folder: Path, prefix: str, root: Path, entries: dict[str, FileFacts], depth: int) -> None:
+    try:
+        listed = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in listed:
+        if len(entries) >= _MOST_ENTRIES:
+            return
+        facts = _facts(Path(entry.path), root)
+        entries[prefix + entry.name] = facts
+        if facts.kind == "folder" and depth < _DEEPEST:
+            _walk(Path(entry.path), f"{prefix}{entry.name}/", root, entries, depth + 1)
+
+
+def _facts(path: Path, root: Path) -> FileFacts:
+    try:
+        if path.is_symlink() and not path.resolve(strict=True).is_relative_to(root):
+            return FileFacts("link")
+        status = path.stat()
+    except (OSError, RuntimeError):  # a loop of links is a RuntimeError up to Python 3.12
+        return FileFacts("link")
+    if stat.S_ISDIR(status.st_mode):
+        return FileFacts("folder", readable=os.access(path, os.R_OK | os.X_OK))
+    if stat.S_ISREG(status.st_mode):
+        return FileFacts("file", status.st_size, os.access(path, os.R_OK))
+    return FileFacts("other")
+
+
+def _read_config(path: Path, facts: FileFacts | None) -> tuple[bytes | None, str]:
+    if facts is None:
+        return None, ""
+    if facts.kind != "file":
+        return None, {"folder": "it is a folder", "link": "it is a link that leads out of the repository, or nowhere"}.get(facts.kind, "it is not a regular file")
+    if facts.size > CONFIG_LIMIT_BYTES:
+        return None, f"it has {facts.size / 2**20:.0f} MiB; that is no config"
+    try:
+        return path.read_bytes(), ""
+    except OSError as error:
+        return None, f"it cannot be read: {error.strerror}"

@@ -1,0 +1,53 @@
+"""The catalogue of rules: pure functions over a scanned repository, its configs and signatures.
+
+`render` asks them before it writes, `check` is the tool around them. Codes by family: TG20x syntax (the reader of configs), TG22x layout, TG23x backends and names,
+TG24x versions, TG25x tensors, TG26x batching, TG27x queues and caches, TG28x instances, TG29x accelerators, TG30x parameters, TG31x warmup, TG32x ensembles, TG33x sequences,
+TG34x ONNX models, TG35x plans, TG36x releases, TG37x performance, TG38x security.
+"""
+
+from tritongen.rules import (
+    accelerators,
+    backends,
+    batching,
+    ensembles,
+    instances,
+    layout,
+    onnx_models,
+    parameters,
+    performance,
+    plans,
+    queue,
+    releases,
+    security,
+    sequences,
+    tensors,
+    versions,
+    warmup,
+)
+from tritongen.rules.context import ModelContext, ModelFile, ServerFacts
+from tritongen.rules.rule import Consequence, Edit, Finding, Rule
+
+__all__ = ["RULES", "Consequence", "Edit", "Finding", "ModelContext", "ModelFile", "Rule", "ServerFacts"]
+
+_FAMILIES = (
+    layout,
+    backends,
+    versions,
+    tensors,
+    batching,
+    queue,
+    instances,
+    accelerators,
+    parameters,
+    warmup,
+    ensembles,
+    sequences,
+    onnx_models,
+    plans,
+    releases,
+    performance,
+    security,
+)
+
+RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
+"""Every rule, in the order of the codes' families."""

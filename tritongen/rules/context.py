@@ -1,0 +1,103 @@
+"""What rules look at: a model's config as it was written, as Triton would complete it, its files, its signature, and what is known of the server.
+
+Plain data. `check` makes it from a disk, `render` from an entry in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.modelconfig import ModelConfig
+from tritongen.releases import Release
+from tritongen.repository.scan import ModelFolder
+from tritongen.rules.resolve import Resolved, VersionChoice, choose_versions, resolve_backend
+from tritongen.rules.rule import Key
+from tritongen.signature import Signature
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """What is known of the server that will load the repository.
+
+    Attributes:
+        release: NVIDIA's release; None where nobody said.
+        gpus: number of GPUs it sees; None where nobody said, 0 is a statement.
+        auto_complete: False with `--disable-auto-complete-config`.
+    """
+
+    release: Release | None = None
+    gpus: int | None = None
+    auto_complete: bool = True
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """What is known of one version's model file: its signature, or why there is none."""
+
+    signature: Signature | None = None
+    problems: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelContext:
+    """One model, for rules.
+
+    Attributes:
+        name: the model's name (its folder's, where there is one).
+        config: the `ModelConfig` as it was written, before Triton completes anything. Empty where there is no config.pbtxt.
+        has_config: whether there is a config.pbtxt.
+        server: what is known of the server.
+        folder: the model's folder; None for a lone config.pbtxt, of which nothing else is known.
+        locate: field path → place in config.pbtxt.
+        models: signature by version number, for every version that Triton would load; empty where model files are not ONNX, or not looked at.
+        text: the bytes of config.pbtxt, for fixes.
+    """
+
+    name: str
+    config: Any
+    has_config: bool
+    server: ServerFacts
+    locate: Callable[[Key], Location]
+    folder: ModelFolder | None = None
+    models: Mapping[int, ModelFile] = field(default_factory=dict)
+    text: bytes = b""
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        """Backend, platform and file name, after Triton filled in what the config leaves out."""
+        return resolve_backend(self.config, self.name, self.folder)
+
+    @cached_property
+    def versions(self) -> VersionChoice:
+        """Which version folders Triton would load, and which it leaves out for which reason."""
+        return choose_versions(self.config, self.folder)
+
+    @cached_property
+    def signature(self) -> Signature | None:
+        """The signature of the newest version that could be read."""
+        known = [number for number, file in self.models.items() if file.signature is not None]
+        return self.models[max(known)].signature if known else None
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether the config describes an ensemble."""
+        return bool(self.config.platform == "ensemble" or self.config.HasField("ensemble_scheduling"))
+
+    @property
+    def is_onnx(self) -> bool:
+        """Whether NVIDIA's onnxruntime backend would run it."""
+        return self.resolved.backend == "onnxruntime"
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether NVIDIA's tensorrt backend would run it."""
+        return self.resolved.backend == "tensorrt"
+
+
+def empty_config(name: str) -> Any:
+    """The config of a model that has no config.pbtxt."""
+    return ModelConfig(name=name)

@@ -1,0 +1,7 @@
+"""Rules: versions."""
+
+from __future__ import annotations
+
+from tritongen.rules.rule import Rule
+
+RULES: tuple[Rule, ...] = ()
