@@ -115,3 +115,11 @@ def test_a_repository_that_is_none_is_bad_input(tmp_path, options):
         ("TG902", Location(str(tmp_path / "absent"))),
         ("TG902", Location(str(file))),
     ]
+
+
+def test_explicit_control_loads_what_is_named(tmp_path, options):
+    for name in ("wanted", "other"):
+        models.put(tmp_path, name, models.linear(), models.LINEAR)
+    with start(tmp_path, options(model_control="explicit", load_models=("wanted",))) as server:
+        assert server.models["wanted"] == "READY"
+        assert server.models.get("other") != "READY"

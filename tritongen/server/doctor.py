@@ -14,11 +14,17 @@ from pathlib import Path
 
 from tritongen.errors import EnvironmentProblem
 from tritongen.server import gpu, ports, runtime
-from tritongen.server.environment import EMBEDDED_RELEASE, SETUP_COMMAND, completion_marker, private_environment, private_python, shortcomings
+from tritongen.server.environment import (
+    EMBEDDED_RELEASE,
+    OLDEST_GLIBC,
+    SETUP_COMMAND,
+    glibc,
+    private_environment,
+    private_is_complete,
+    private_python,
+    shortcomings,
+)
 from tritongen.server.interpreter import Interpreter, clean_environment, probe
-
-OLDEST_GLIBC = (2, 35)
-"""What NVIDIA's binaries in the wheel are linked against."""
 
 SMALLEST_SHM = 64 * 2**20
 """Bytes of /dev/shm below which a model or two with larger tensors fail; it is Docker's default size."""
@@ -67,7 +73,7 @@ def _interpreters() -> tuple[Interpreter | None, Interpreter | None]:
     current = private = None
     try:
         current = probe(Path(sys.executable)) if sys.executable else None
-        private = probe(private_python()) if completion_marker(private_environment()).exists() else None
+        private = probe(private_python()) if private_is_complete() else None
     except EnvironmentProblem:
         private = None
     usable = (candidate for candidate in (current, private) if candidate is not None and not shortcomings(candidate))
@@ -81,19 +87,11 @@ def _platform() -> Check:
 
 
 def _glibc() -> Check:
-    """The C library; os.confstr knows no such name where it is another than glibc."""
-    try:
-        found = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (ValueError, OSError):
-        found = ""
-    version = tuple(int(part) for part in found.rpartition(" ")[2].split(".")[:2] if part.isdigit())
+    found = ".".join(map(str, glibc()))
     needed = ".".join(map(str, OLDEST_GLIBC))
+    ok = glibc() >= OLDEST_GLIBC
     return Check(
-        "C library",
-        version >= OLDEST_GLIBC,
-        found or "not glibc",
-        f"tritonserver needs glibc {needed} and does not start",
-        "use a newer distribution, or NVIDIA's container",
+        "C library", ok, f"glibc {found}" if found else "not glibc", f"tritonserver needs glibc {needed}", "use a newer distribution, or NVIDIA's container"
     )
 
 
@@ -121,7 +119,7 @@ def _python(interpreter: Interpreter | None, *, spare: bool) -> list[Check]:
 def _private(interpreter: Interpreter | None, serving: Interpreter | None) -> Check:
     name = "private environment"
     folder = private_environment()
-    if completion_marker(folder).exists():
+    if private_is_complete():
         damaged = serving is None
         found = f"{folder}{' (damaged)' if damaged else ''}"
         return Check(name, not damaged, found, "it cannot serve", f"make it again: {SETUP_COMMAND}", required=False)

@@ -6,6 +6,7 @@ with start(Path("model_repository"), ServerOptions(http_port=0)) as server:
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _POLL_INTERVAL_S = 0.02
 _LOG_INTERVAL_S = 0.5
 _FAILED_GRACE_S = 2.0
 _OK = 200
+_STUB_TIMEOUT_S = 30  # the Python backend's own default
 _SIGNAL_BASE = 128
 
 
@@ -86,7 +88,8 @@ class EmbeddedServer:
 
         Not empty only where the server was started with `exit_on_error=False`, or models were loaded later.
         """
-        return {name: reason for name, reason in log.read(self.log()).reasons.items() if self.models.get(name) != "READY"}
+        states = self.models
+        return {name: reason for name, reason in log.read(self.log()).reasons.items() if states.get(name) != "READY"}
 
     def log(self) -> str:
         """All that tritonserver and its stubs have written so far; still there after the end."""
@@ -180,6 +183,7 @@ class _Attempt:
             f"--backend-directory={self.runtime.backends}",
             f"--cache-directory={self.environment.triton / 'caches'}",
             f"--backend-config=python,shm-region-prefix-name={self.runtime.shm_prefix}",
+            f"--backend-config=python,stub-timeout-seconds={max(_STUB_TIMEOUT_S, math.ceil(options.start_timeout_s))}",
             *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
             f"--http-port={self.ports.http}",
             f"--grpc-port={self.ports.grpc}",

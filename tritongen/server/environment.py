@@ -7,7 +7,9 @@ makes.
 from __future__ import annotations
 
 import os
+import platform
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,9 @@ WHEEL_VERSION = "0.7.0"
 
 EMBEDDED_RELEASE = "24.10"
 """NGC release of the embedded Triton."""
+
+OLDEST_GLIBC = (2, 35)
+"""What NVIDIA's binaries in the wheel are linked against."""
 
 SETUP_COMMAND = "tritongen doctor --setup"
 
@@ -59,9 +64,17 @@ class Environment:
 
 
 def cache_folder() -> Path:
-    """Where tritongen keeps what it can make again: `$XDG_CACHE_HOME/tritongen`, by default `~/.cache/tritongen`."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "tritongen"
+    """Where tritongen keeps what it can make again: `$XDG_CACHE_HOME/tritongen`, by default `~/.cache/tritongen`.
+
+    A user without a home folder (a container started with a number as its user) has it among the temporary files.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if base.is_absolute():
+        return base / "tritongen"
+    try:
+        return Path.home() / ".cache" / "tritongen"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"tritongen-cache-{os.getuid()}"
 
 
 def private_environment() -> Path:
@@ -77,6 +90,30 @@ def private_python() -> Path:
 def completion_marker(environment: Path) -> Path:
     """The file that says that a private environment was finished and has served a model once."""
     return environment / "tritongen-complete"
+
+
+def private_is_complete() -> bool:
+    """Whether there is a finished private environment that belongs to this user (or to root): what it holds is executed."""
+    marker = completion_marker(private_environment())
+    return marker.exists() and marker.stat().st_uid in (0, os.getuid())
+
+
+def platform_problem() -> str:
+    """Why NVIDIA's binaries cannot run here whatever is installed; empty where they can."""
+    if (found := f"{platform.system()} {platform.machine()}") != "Linux x86_64":
+        return f"the embedded Triton is a Linux x86-64 program, and this is {found}"
+    if glibc() < OLDEST_GLIBC:
+        return f"the embedded Triton needs glibc {'.'.join(map(str, OLDEST_GLIBC))}, and this system has {'.'.join(map(str, glibc())) or 'another C library'}"
+    return ""
+
+
+def glibc() -> tuple[int, ...]:
+    """Version of the C library; empty where it is another than glibc (os.confstr does not know the name then)."""
+    try:
+        found = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):
+        return ()
+    return tuple(int(part) for part in found.rpartition(" ")[2].split(".")[:2] if part.isdigit())
 
 
 def numpy_is_old(version: str | None) -> bool:
@@ -131,13 +168,15 @@ def choose() -> Environment:
 
     Raises MissingExtra where only installing the extra is missing, EnvironmentProblem (with every shortcoming) otherwise.
     """
+    if problem := platform_problem():
+        raise EnvironmentProblem(problem, hint="serve with NVIDIA's container, or on another machine")
     if not sys.executable:
         raise EnvironmentProblem("this Python does not say where its own executable is", hint=f"run: {SETUP_COMMAND}")
     current = probe(Path(sys.executable))
     lacking = shortcomings(current)
     if not lacking:
         return of(current)
-    if completion_marker(private_environment()).exists():
+    if private_is_complete():
         private = probe(private_python())
         if not (private_lacks := shortcomings(private)):
             return of(private)

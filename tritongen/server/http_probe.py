@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from typing import Any
 
 _TIMEOUT_S = 5.0
 
@@ -20,16 +21,23 @@ def status(host: str, port: int, path: str) -> int | None:
         connection.close()
 
 
-def index(host: str, port: int) -> dict[str, tuple[str, str]]:
-    """State and reason of every model that the server knows; the worst state where versions differ. Empty where nobody answers."""
+def post(host: str, port: int, path: str, body: object) -> Any:
+    """The JSON answer to a POST of JSON, an error's too; None where nobody answers. No proxy is asked."""
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
-        connection.request("POST", "/v2/repository/index", body=b"{}", headers={"Content-Type": "application/json"})
-        rows = json.loads(connection.getresponse().read())
+        connection.request("POST", path, body=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+        return json.loads(connection.getresponse().read())
     except (OSError, http.client.HTTPException, json.JSONDecodeError):
-        return {}
+        return None
     finally:
         connection.close()
+
+
+def index(host: str, port: int) -> dict[str, tuple[str, str]]:
+    """State and reason of every model that the server knows; the worst state where versions differ. Empty where nobody answers."""
+    rows = post(host, port, "/v2/repository/index", {})
+    if not isinstance(rows, list):
+        return {}
     states: dict[str, tuple[str, str]] = {}
     for row in rows:
         state, reason = row.get("state", "UNAVAILABLE"), row.get("reason", "")

@@ -6,19 +6,19 @@ It leaves the user's own environment alone. A virtual environment cannot be move
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tritongen.errors import EnvironmentProblem
 from tritongen.server import environment as environments
+from tritongen.server import http_probe
 from tritongen.server.embedded import start
 from tritongen.server.environment import WHEEL_VERSION, completion_marker, private_environment, private_python
 from tritongen.server.interpreter import Interpreter, clean_environment, probe
@@ -43,7 +43,7 @@ def setup_environment(*, onnxruntime: str = "onnxruntime", say: Callable[[str], 
     folder = private_environment()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_suffix(".lock")):
-        if completion_marker(folder).exists() and not environments.shortcomings(probe(private_python())):
+        if environments.private_is_complete() and not environments.shortcomings(probe(private_python())):
             say(f"{folder} is there already, and complete")
             return folder
         base = find_python()
@@ -132,9 +132,11 @@ def _prove(interpreter: Interpreter) -> None:
         options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0)
         with start(repository, options, environment=environments.of(interpreter)) as server:
             body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3], "data": _PROOF}]}
-            request = urllib.request.Request(f"{server.http_url}/v2/models/identity/infer", data=json.dumps(body).encode())  # noqa: S310 - our own http server
-            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-                answered = json.load(answer)["outputs"][0]["data"]
+            address = urllib.parse.urlsplit(server.http_url)
+            assert address.hostname is not None
+            assert address.port is not None
+            answer = http_probe.post(address.hostname, address.port, "/v2/models/identity/infer", body)
+            answered = answer["outputs"][0]["data"] if isinstance(answer, dict) and "outputs" in answer else answer
     if answered != _PROOF:
         raise EnvironmentProblem(f"the new environment answers wrongly: a model that returns its input made {answered} of {_PROOF}")
 
