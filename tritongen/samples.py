@@ -77,7 +77,9 @@ def zeros(dtype: Dtype, shape: Sequence[int]) -> Array:
 
 
 def random_values(dtype: Dtype, shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """Random values that most models accept: floats from a standard normal, integers and booleans 0 or 1 (valid as an index, a token id and a mask alike), short words."""
+    """Random values that most models accept: floats from a standard normal, integers and booleans 0 or 1 (valid as an index, a token id and a mask alike),
+    short words.
+    """
     size = tuple(shape)
     if dtype.itemsize is None:
         array = np.empty(size, dtype=object)

@@ -1,6 +1,7 @@
 """The Jinja environment for the text around a config: headers, starter specs, deployment files.
 
-Templates come from a folder of the user's, then from those that ship with tritongen. An undefined variable is an error, always; values go through filters and are never
+Templates come from a folder of the user's, then from those that ship with tritongen. An undefined variable is an error, always; values go through filters
+and are never
 pasted raw.
 """
 
