@@ -203,5 +203,5 @@ def test_http_answers_too(server):
 
 
 def test_metrics_are_served(server):
-    with urllib.request.urlopen(server.metrics_url) as answer:
+    with urllib.request.urlopen(f"{server.metrics_url}/metrics") as answer:
         assert "nv_inference_request_success" in answer.read().decode()

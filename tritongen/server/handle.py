@@ -21,7 +21,7 @@ class ServerHandle(Protocol):
 
     @property
     def metrics_url(self) -> str:
-        """Where Prometheus metrics are served, such as `http://127.0.0.1:8002/metrics`."""
+        """Where Prometheus metrics are served, under `/metrics`: such as `http://127.0.0.1:8002`."""
         ...
 
     @property

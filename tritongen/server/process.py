@@ -67,7 +67,7 @@ class ServerProcess:
         return None
 
     def stop(self, grace_s: float = STOP_GRACE_S) -> None:
-        """End the server: SIGTERM, and SIGKILL after `grace_s`. Does nothing in a forked copy of the process that started it."""
+        """End the server: SIGTERM, and SIGKILL after `grace_s`. Stopping twice is fine; a forked copy of the process that started it stops nothing."""
         self._finalizer.detach()
         _end(self._supervisor, self._owner, grace_s)
 
@@ -85,6 +85,8 @@ def _end(supervisor: subprocess.Popen[bytes], owner: int, grace_s: float) -> Non
         return
     assert supervisor.stdin is not None
     assert supervisor.stdout is not None
+    if supervisor.stdin.closed:
+        return
     with contextlib.suppress(BrokenPipeError):
         supervisor.stdin.write(f"stop {grace_s}\n".encode())
         supervisor.stdin.flush()

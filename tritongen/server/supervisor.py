@@ -61,7 +61,8 @@ class Supervisor:
         if self.child == 0:
             self._become_server(log, parent)
         os.close(log)
-        os.write(1, json.dumps({"pid": self.child}).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):  # the owner may be gone already; `watch` finds out
+            os.write(1, json.dumps({"pid": self.child}).encode() + b"\n")
 
     def _become_server(self, log: int, parent: int) -> NoReturn:
         try:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnxruntime
 import triton_python_backend_utils as triton
 
@@ -45,6 +46,8 @@ class TritonPythonModel:
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the model and prepare everything that does not depend on a request."""
         watchdog.follow_parent()
+        if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+            raise triton.TritonModelException(f"numpy {np.__version__}: Triton's stub reads and writes nothing but zeros with numpy 2; it needs numpy 1.x")
         config = json.loads(args["model_config"])
         try:
             self._executor = _executor(config, args)

@@ -1,0 +1,133 @@
+"""One try at starting tritonserver: its command line, the wait until it is ready, and why it did not become so."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+from tritongen.errors import ServerStartError
+from tritongen.server import http_probe, log, ports
+from tritongen.server.environment import Environment
+from tritongen.server.options import ServerOptions
+from tritongen.server.ports import Ports
+from tritongen.server.process import ServerProcess
+from tritongen.server.runtime import Runtime
+from tritongen.server.served_copy import Served
+
+_POLL_INTERVAL_S = 0.02
+_LOG_INTERVAL_S = 0.5
+_OK = 200
+_SIGNAL_BASE = 128
+_STUB_TIMEOUT_S = 30  # the Python backend's own default
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at starting a server: everything that is decided before the process runs."""
+
+    options: ServerOptions
+    environment: Environment
+    ports: Ports
+    runtime: Runtime
+    served: Served
+
+    def log(self) -> str:
+        """The log so far, with the paths of copies written as those of the repositories they were made from."""
+        try:
+            text = self.runtime.log.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        for copy, original in self.served.originals.items():
+            text = text.replace(str(copy), str(original))
+        return text
+
+    def arguments(self) -> list[str]:
+        """The command line of tritonserver."""
+        options = self.options
+        arguments = [
+            str(self.environment.server),
+            *(f"--model-repository={path.absolute()}" for path in self.served.repositories),
+            f"--backend-directory={self.runtime.backends}",
+            f"--cache-directory={self.environment.triton / 'caches'}",
+            f"--backend-config=python,shm-region-prefix-name={self.runtime.shm_prefix}",
+            f"--backend-config=python,stub-timeout-seconds={max(_STUB_TIMEOUT_S, math.ceil(options.start_timeout_s))}",
+            *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
+            f"--http-port={self.ports.http}",
+            f"--grpc-port={self.ports.grpc}",
+            f"--metrics-port={self.ports.metrics}",
+            f"--model-control-mode={options.model_control}",
+            f"--exit-on-error={str(options.exit_on_error).lower()}",
+            *(f"--load-model={name}" for name in options.load_models),
+            *options.extra_args,
+        ]
+        if options.disable_auto_complete:
+            arguments.append("--disable-auto-complete-config")
+        if options.model_control == "poll":
+            arguments.append(f"--repository-poll-secs={options.poll_interval_s}")
+        return arguments
+
+
+class PortTakenError(Exception):
+    """A port that was free when chosen is not any more; `ports` are those that another attempt must avoid."""
+
+    def __init__(self, ports: frozenset[int]) -> None:
+        super().__init__(ports)
+        self.ports = ports
+
+
+def wait_until_ready(process: ServerProcess, attempt: Attempt, deadline: float) -> None:
+    """Wait for HTTP (which Triton opens when loading is over) and for the metrics port, which it opens last.
+
+    Raises ServerStartError where the server ends or the time is up, `PortTakenError` where it ended because of a port that was chosen freely.
+    """
+    host = http_probe.reachable(attempt.options.host)
+    next_look = time.perf_counter() + _LOG_INTERVAL_S
+    while (status := process.poll()) is None:
+        if ports.listens(process.pid, attempt.ports.http):
+            answer = http_probe.status(host, attempt.ports.http, "/v2/health/ready")
+            over = answer == _OK or (answer is not None and not attempt.options.exit_on_error)
+            if over and ports.listens(process.pid, attempt.ports.metrics):
+                return
+        now = time.perf_counter()
+        if now > deadline:
+            raise _timeout(attempt)
+        if now > next_look:
+            next_look = now + _LOG_INTERVAL_S
+            if log.read(attempt.log()).taken_ports:  # tritonserver ends by itself, but only after it has unloaded all models at its leisure
+                process.stop(grace_s=0.0)
+        time.sleep(_POLL_INTERVAL_S)
+    raise _failure(status, attempt)
+
+
+def _failure(status: int, attempt: Attempt) -> ServerStartError | PortTakenError:
+    """Why tritonserver ended, as far as its log says."""
+    text = attempt.log()
+    found = log.read(text)
+    freely = frozenset(getattr(attempt.ports, name) for name in attempt.ports.chosen_freely)
+    if found.taken_ports & freely:
+        return PortTakenError(found.taken_ports)
+    if found.taken_ports:
+        listed = ", ".join(str(port) for port in sorted(found.taken_ports))
+        message = f"another program took port {listed} on {attempt.options.host} while the models were loaded"
+        return ServerStartError(message, log_tail=log.tail(text), hint="give port 0 for any free one")
+    if found.reasons:
+        listed = "\n".join(f"  {model}: {reason}" for model, reason in sorted(found.reasons.items()))
+        return ServerStartError(f"Triton did not load {len(found.reasons)} of the models:\n{listed}", reasons=found.reasons, log_tail=log.tail(text))
+    ended = f"ended by signal {status - _SIGNAL_BASE}" if status > _SIGNAL_BASE else f"ended with status {status}"
+    loading = [model for model, state in found.states.items() if state == "LOADING"]
+    while_loading = f" while it loaded {', '.join(sorted(loading))}" if loading else ""
+    return ServerStartError(f"tritonserver {ended}{while_loading}{': ' + found.fatal if found.fatal else ''}", log_tail=log.tail(text))
+
+
+def _timeout(attempt: Attempt) -> ServerStartError:
+    """What was still missing when the time was up."""
+    text = attempt.log()
+    found = log.read(text)
+    states = "\n".join(f"  {model}: {state}{' - ' + found.reasons[model] if model in found.reasons else ''}" for model, state in sorted(found.states.items()))
+    return ServerStartError(
+        f"Triton was not ready after {attempt.options.start_timeout_s:g} s; the models:\n{states or '  none has begun to load'}",
+        reasons=found.reasons,
+        log_tail=log.tail(text),
+        hint="a large model or many of them need a longer start timeout; a warmup sample may be heavier than thought",
+    )
