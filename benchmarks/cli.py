@@ -43,6 +43,7 @@ def main() -> None:
 
 def make_spec(folder: Path, count: int) -> Path:
     """`count` models of one matrix each, and their spec."""
+    folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     lines = ["version: 1", "models:"]
     for index in range(count):

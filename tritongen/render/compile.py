@@ -79,7 +79,6 @@ def compile_model(
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
-    _check_release(target, findings)
     batching = _decide(model, signature, batching_is_own, findings)
     config = ModelConfig(name=model.name, platform=backend.platform, backend=backend.name, max_batch_size=batching.max_batch_size)
     add_tensors(config, signature, batching, backend, release, findings)
@@ -101,12 +100,6 @@ def compile_model(
     add_samples(config, samples)
     _overlay(config, model, findings)
     return Compiled(config, batching, files, warmup_feeds(signature, batching, warmed, sizes, samples), _remarks(batching))
-
-
-def _check_release(target: Target, findings: Findings) -> None:
-    if target.release and find_release(target.release) is None:
-        message = f"release {target.release} is not known to this version of tritongen; nothing about it was checked"
-        findings.warning("TG115", (), message, hint="`tritongen render` knows the releases from 24.01 to 26.10; check the number")
 
 
 def _decide(model: ModelSpec, signature: Signature, is_own: bool, findings: Findings) -> Batching:

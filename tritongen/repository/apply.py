@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -147,10 +147,21 @@ def _copy(source: Path, target: Path, *, link: bool) -> None:
             os.link(source.resolve(), target)
             return
     with source.open("rb") as reader, target.open("wb") as writer:
-        try:
-            fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
-        except OSError:
+        if not _clone(reader.fileno(), writer.fileno()):
             shutil.copyfileobj(reader, writer, 1 << 20)
+
+
+def _clone(source: int, target: int) -> bool:
+    """Let `target` share the blocks of `source`; False where the filesystem or the system cannot."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError:
+        return False
+    return True
 
 
 def _sync_filesystem(folder: Path) -> None:
@@ -158,6 +169,10 @@ def _sync_filesystem(folder: Path) -> None:
 
     One `syncfs` instead of an `fsync` a file: 500 models are some 2,500 files and folders.
     """
+    if sys.platform != "linux":
+        if hasattr(os, "sync"):
+            os.sync()
+        return
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -170,7 +185,7 @@ def _sync_filesystem(folder: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Swap two folders in one step. False where the filesystem or the kernel cannot."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     if not hasattr(libc, "renameat2"):
         return False
     if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:

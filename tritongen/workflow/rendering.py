@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,6 +14,7 @@ from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, ModelFileError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, prove
+from tritongen.releases import RELEASES, find_release
 from tritongen.render import Findings, ModelFiles, build_entry, compile_model, hash_model
 from tritongen.render.proving import judge_proof
 from tritongen.repository import CopiedFile, Entry, Plan, make_plan, read_stamp
@@ -56,7 +57,7 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     loaded = load_spec(spec_path)
     root = output if output is not None else loaded.repository_path()
     entries: list[Entry] = []
-    found: list[Diagnostic] = []
+    found = list(_check_release(loaded))
     for index, model in enumerate(loaded.spec.models):
         findings = Findings(model.name, lambda key, index=index: loaded.locate(("models", index, *key)))  # type: ignore[misc]
         try:
@@ -70,6 +71,18 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     if errors:
         raise InputError(found)
     return Rendering(loaded, make_plan(root, entries, force=force), tuple(found))
+
+
+def _check_release(loaded: LoadedSpec) -> Iterator[Diagnostic]:
+    release = loaded.spec.triton.release
+    if release is not None and find_release(release) is None:
+        yield Diagnostic(
+            "TG115",
+            f"release {release} is not known to this version of tritongen; nothing about it was checked",
+            loaded.locate(("triton", "release")),
+            hint=f"the releases from {RELEASES[0].name} to {RELEASES[-1].name} are known; check the number",
+            severity=Severity.WARNING,
+        )
 
 
 def _named(diagnostic: Diagnostic, model: str) -> Diagnostic:

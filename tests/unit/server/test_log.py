@@ -39,6 +39,8 @@ def test_every_kind_of_reason_is_found():
     assert found.fatal == "creating server: Internal - failed to load all models"
     assert found.remarks == (("good", "runs on the CPU"),)
     assert found.taken_ports == frozenset()
+    assert not found.ending
+    assert log.read(f'I{HEAD} server.cc:305] "Waiting for in-flight requests to complete."').ending
 
 
 def test_the_other_log_format_reads_the_same():
