@@ -123,3 +123,5 @@ def test_explicit_control_loads_what_is_named(tmp_path, options):
     with start(tmp_path, options(model_control="explicit", load_models=("wanted",))) as server:
         assert server.models["wanted"] == "READY"
         assert server.models.get("other") != "READY"
+    assert server.wait() == 0
+    assert server.models["wanted"] == "READY", "the states seen last stay known"

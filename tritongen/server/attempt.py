@@ -16,7 +16,7 @@ from tritongen.server.runtime import Runtime
 from tritongen.server.served_copy import Served
 
 _POLL_INTERVAL_S = 0.02
-_LOG_INTERVAL_S = 0.5
+_LOG_INTERVAL_S = 0.25
 _OK = 200
 _SIGNAL_BASE = 128
 _STUB_TIMEOUT_S = 30  # the Python backend's own default
@@ -94,7 +94,8 @@ def wait_until_ready(process: ServerProcess, attempt: Attempt, deadline: float) 
             raise _timeout(attempt)
         if now > next_look:
             next_look = now + _LOG_INTERVAL_S
-            if log.read(attempt.log()).taken_ports:  # tritonserver ends by itself, but only after it has unloaded all models at its leisure
+            found = log.read(attempt.log())
+            if found.taken_ports or (found.ending and found.reasons):  # it ends by itself, but looks only once a second whether all models are unloaded
                 process.stop(grace_s=0.0)
         time.sleep(_POLL_INTERVAL_S)
     raise _failure(status, attempt)

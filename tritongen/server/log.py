@@ -19,6 +19,7 @@ _LOAD = re.compile(r"failed to load (?:model )?'(?P<model>.*?)'(?: version (?P<v
 _TEXT_PROTO = re.compile(r"Error parsing text-format inference\.ModelConfig: (?P<line>\d+):(?P<column>\d+): (?P<reason>.*)")
 _LOADING = re.compile(r"loading: (?P<model>.+):(?P<version>-?\d+)$")
 _LOADED = re.compile(r"successfully loaded '(?P<model>.+)'$")
+_ENDING = "Waiting for in-flight requests to complete."
 _SOCKET = re.compile(r"failed to start (?P<service>\w+) service: .*?Socket '(?P<address>.*):(?P<port>\d+)' already in use")
 _FATAL = re.compile(r"^error: (?P<reason>.+)$")
 _TRACE = re.compile(r"\s*\n\s*At:\n.*", re.DOTALL)
@@ -32,6 +33,7 @@ class Findings:
         reasons: by model, why it did not load, in Triton's words (without the backend's Python stack).
         states: by model, `LOADING`, `READY` or `UNAVAILABLE`, as far as the log tells.
         taken_ports: ports that Triton could not bind.
+        ending: whether tritonserver has begun to end.
         fatal: the line with which tritonserver gave up, if any.
         remarks: what the backend has to say about a model that does load: (model, text), each once.
     """
@@ -39,6 +41,7 @@ class Findings:
     reasons: dict[str, str]
     states: dict[str, str]
     taken_ports: frozenset[int]
+    ending: bool
     fatal: str
     remarks: tuple[tuple[str, str], ...]
 
@@ -49,6 +52,7 @@ def read(text: str) -> Findings:
     states: dict[str, str] = {}
     ports: set[int] = set()
     fatal = ""
+    ending = False
     remarks: dict[tuple[str, str], None] = {}
     text_proto = ""
     for line in text.splitlines():
@@ -68,11 +72,13 @@ def read(text: str) -> Findings:
                 reasons.setdefault(model, reason)
                 states[model] = "UNAVAILABLE"
                 text_proto = ""
+            elif message == _ENDING:
+                ending = True
             elif match := _LOADING.match(message):
                 states[match["model"]] = "LOADING"
             elif match := _LOADED.match(message):
                 states[match["model"]] = "READY"
-    return Findings(reasons, states, frozenset(ports), fatal, tuple(remarks))
+    return Findings(reasons, states, frozenset(ports), ending, fatal, tuple(remarks))
 
 
 def _failure(message: str, text_proto: str) -> tuple[str, str] | None:
