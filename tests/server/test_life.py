@@ -24,7 +24,7 @@ pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[2]
 
 CHILD = """
-import json, sys
+import json, os, sys, time
 from pathlib import Path
 from tritongen.server import ServerOptions, start
 from tritongen.server.signals import run_until_stopped, stop_on_signals
@@ -32,6 +32,9 @@ try:
     with stop_on_signals():
         print("starting", flush=True)
         with start(Path(sys.argv[1]), ServerOptions(http_port=0, grpc_port=0, metrics_port=0, disable_auto_complete=True)) as server:
+            if "fork" in sys.argv and os.fork() == 0:
+                time.sleep(15)
+                os._exit(0)
             print(json.dumps({"server": server.pid, "http": server.http_url, "models": server.models}), flush=True)
             status = run_until_stopped(server)
             print("stopped", status, flush=True)
@@ -74,12 +77,12 @@ def hostile(tmp_path):
 class Owner:
     """A process that starts a server and waits."""
 
-    def __init__(self, repository, cwd):
+    def __init__(self, repository, cwd, *arguments):
         script = cwd.parent / "owner.py"
         script.write_text(CHILD)
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
-            [sys.executable, str(script), str(repository)],
+            [sys.executable, str(script), str(repository), *arguments],
             cwd=cwd,
             env=environment,
             stdout=subprocess.PIPE,
@@ -156,6 +159,15 @@ def test_a_killed_owner_leaves_nothing(owner, neighbour, ask):
     owner.process.kill()
     eventually(lambda: not any(map(alive, owner.family)) and not owner.traces())
     assert answers(neighbour, ask)
+
+
+def test_a_killed_owner_leaves_nothing_even_where_a_fork_of_it_lives_on(repository, hostile):
+    owner = Owner(repository, hostile, "fork").ready()
+    owner.process.kill()
+    eventually(lambda: not any(map(alive, owner.family)) and not owner.traces())
+    owner.process.wait()
+    owner.process.stdout.close()
+    owner.process.stderr.close()
 
 
 def test_what_remains_when_everything_is_killed_is_removed_at_the_next_start(owner, neighbour, ask):
