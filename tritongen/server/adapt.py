@@ -41,9 +41,9 @@ class Adapted:
 
     Attributes:
         config: the changed `ModelConfig`.
-        differences: what differs from what was asked for, as parts of a sentence.
+        differences: what differs from what was asked for, as parts of a sentence; empty where only caches of engines are kept elsewhere.
         needs_source: whether the plan's source ONNX is served in place of the plan.
-        folders: folders that must exist for the config to work.
+        folders: where TensorRT engines are cached, in place of what cannot be written here; they must exist for the config to work.
     """
 
     config: Any
@@ -66,9 +66,7 @@ def adapt(config: Any, machine: Machine) -> Adapted | None:
         differences += _without_gpu(changed, machine.cores)
     else:
         folders = _remap_caches(changed, machine.engine_cache)
-        if folders:
-            differences.append(f"TensorRT engines are cached in {', '.join(folders)}")
-    return Adapted(changed, tuple(differences), needs_source, tuple(folders)) if differences else None
+    return Adapted(changed, tuple(differences), needs_source, tuple(folders)) if differences or folders else None
 
 
 def _serve_source(config: Any) -> None:

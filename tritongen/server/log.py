@@ -56,9 +56,8 @@ def read(text: str) -> Findings:
     remarks: dict[tuple[str, str], None] = {}
     text_proto = ""
     for line in text.splitlines():
-        if REMARK in line:
-            remark = json.loads(line.partition(REMARK)[2])
-            remarks[remark["model"], remark["text"]] = None
+        if remark := _remark(line):
+            remarks[remark] = None
         elif match := _TEXT_PROTO.search(line):
             text_proto = f"config.pbtxt:{match['line']}:{match['column']}: {match['reason']}"
         elif match := _FATAL.match(line):
@@ -79,6 +78,18 @@ def read(text: str) -> Findings:
             elif match := _LOADED.match(message):
                 states[match["model"]] = "READY"
     return Findings(reasons, states, frozenset(ports), ending, fatal, tuple(remarks))
+
+
+def _remark(line: str) -> tuple[str, str] | None:
+    """A backend's remark as (model, text); None for any other line, and for one that another process wrote into."""
+    _, found, text = line.partition(REMARK)
+    if not found:
+        return None
+    try:
+        remark = json.loads(text)
+        return str(remark["model"]), str(remark["text"])
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return None
 
 
 def _failure(message: str, text_proto: str) -> tuple[str, str] | None:

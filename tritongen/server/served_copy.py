@@ -69,7 +69,7 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
         _copy(repository, copy, models)
         served.append(copy)
         originals[copy] = repository
-        warnings += [f"model {name}: {'; '.join(adapted.differences)}" for name, adapted in models.items()]
+        warnings += [f"model {name}: {'; '.join(adapted.differences)}" for name, adapted in models.items() if adapted.differences]
         if options.model_control == "poll":
             warnings.append(f"{repository}: an adapted copy is served, which does not follow changes of the repository; polling has no effect on it")
     return Served(tuple(served), tuple(warnings), originals)
@@ -99,7 +99,7 @@ def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> 
     problems = []
     for name, adapted in models.items():
         source = artifacts(repository, name) / adapt.SOURCE_FILE
-        if strict:
+        if strict and adapted.differences:
             problems.append(
                 Diagnostic(
                     "TG903",

@@ -79,6 +79,7 @@ def test_engine_caches_go_where_they_can_be_written(with_gpu, tmp_path):
     (accelerator,) = found.config.optimization.execution_accelerators.gpu_execution_accelerator
     assert accelerator.parameters["trt_engine_cache_path"] == f"{tmp_path}/m/abc"
     assert found.folders == (f"{tmp_path}/m/abc",)
+    assert found.differences == ()
     writable = TENSORRT.replace("/engine-cache/m/abc", str(tmp_path))
     assert adapted(writable, with_gpu) is None
 

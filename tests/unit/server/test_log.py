@@ -54,6 +54,10 @@ def test_a_parse_error_belongs_to_the_next_model_only():
     assert log.read("\n".join(lines)).reasons["later"] == "failed to read text proto from /r/later/config.pbtxt"
 
 
+def test_a_remark_that_another_line_ran_into_is_no_remark():
+    assert log.read(log.REMARK + '{"model": "m", "teI1129 18:47:30 some other line').remarks == ()
+
+
 def test_taken_ports():
     text = "\n".join(
         f"E{HEAD} main.cc:245] \"failed to start {service} service: Unavailable - Socket '127.0.0.1:{port}' already in use \""
