@@ -97,6 +97,11 @@ def maximum() -> ModelProto:
     return model([helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0)], [value("x", FLOAT, ["N", 3])], [value("y", FLOAT, [])])
 
 
+def repeated() -> ModelProto:
+    """Every row twice: more rows come out than went in."""
+    return model([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], [value("x", FLOAT, ["N", 3])], [value("y", FLOAT, ["M", 3])])
+
+
 def put(repository: Path, name: str, proto: ModelProto | None, config: str | None, *, version: str = "1", file: str = "model.onnx", **save) -> Path:
     """Write a model into a repository; its folder."""
     folder = repository / name

@@ -37,7 +37,8 @@ def repository(tmp_path_factory):
     put(root, "reshaped", models.transposed(), config("x FP32 [6] reshape { shape: [2, 3] }", "y FP32 [6] reshape { shape: [3, 2] }") + DELAY)
     put(root, "flags", models.flags(), config("x BOOL [2]", "y BOOL [2]"))
     put(root, "default", models.with_default(), config("x FP32 [-1]; s FP32 [1] optional: true", "y FP32 [-1]", batch=0))
-    put(root, "maximum", models.maximum(), config("x FP32 [3]", "y FP32 [1]"))
+    put(root, "maximum", models.maximum(), config("x FP32 [3]", "y FP32 [1]") + DELAY)
+    put(root, "repeated", models.repeated(), config("x FP32 [3]", "y FP32 [3]"))
     warmup = 'model_warmup [{ name: "w" batch_size: 2 inputs { key: "x" value { data_type: TYPE_FP32 dims: [64] zero_data: true } } }]\n'
     put(root, "named", models.linear(), models.LINEAR + 'default_model_filename: "net.onnx"\n' + warmup, file="net.onnx")
     put(root, "external", models.linear(), models.LINEAR, save_as_external_data=True, location="weights.bin", size_threshold=16)
@@ -67,7 +68,7 @@ def statistics(server, model):
 
 def test_everything_is_ready_and_nothing_was_adapted(server):
     assert set(server.models.values()) == {"READY"}
-    assert len(server.models) == 17
+    assert len(server.models) == 18
     assert server.warnings == ()
 
 
@@ -192,6 +193,14 @@ def test_a_scalar_output_of_a_batching_model_answers_batch_1_only_as_nvidias_bac
     expected = "failed to split the output tensor 'y' in responses: expected batch size of at least 2 in model output, got 1"
     with pytest.raises(InferenceServerException, match=expected):
         ask(server, "maximum", {"x": np.ones((2, 3), np.float32)})
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(ask, server, "maximum", {"x": np.ones((1, 3), np.float32)}) for _ in range(2)]
+    assert all(expected in str(one.exception()) for one in both)
+
+
+def test_rows_beyond_the_batch_are_cut_off_as_by_nvidias_backend(server, ask):
+    x = models.weights(2, 3)
+    np.testing.assert_array_equal(ask(server, "repeated", {"x": x})["y"], x)
 
 
 def test_http_answers_too(server):

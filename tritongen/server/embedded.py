@@ -120,8 +120,9 @@ def start(repository: Path | Sequence[Path], options: ServerOptions | None = Non
 
     Raises:
         RepositoryError: a repository is not a folder, or this machine cannot serve one of its models and `strict` (or a missing source ONNX) forbids a
-        substitute. MissingExtra, EnvironmentProblem: this machine lacks something; `tritongen doctor` says what. ServerStartError: Triton ended, or was not
-        ready in time; `reasons` has Triton's own reason for each model.
+            substitute.
+        MissingExtra, EnvironmentProblem: this machine lacks something; `tritongen doctor` says what.
+        ServerStartError: Triton ended, or was not ready in time; `reasons` has Triton's own reason for each model.
     """
     begin = time.perf_counter()
     options = options or ServerOptions()

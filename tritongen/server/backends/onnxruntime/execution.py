@@ -40,7 +40,7 @@ class Executor:
         self._error = triton.TritonError
         self._plain_inputs = all(port.is_plain for port in inputs.values())
         self._plain_outputs = all(port.is_plain for port in outputs.values())
-        self._joins = batching and not any(port.scalar for port in (*inputs.values(), *outputs.values()))
+        self._joins = batching and not any(port.scalar for port in inputs.values())
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
         """One response for each request, in order."""
@@ -66,20 +66,23 @@ class Executor:
             feed = self._feed(request)
             arrays = self._run(names, feed, self._options)
             if self._batching:
-                self._check_rows(names, arrays, _rows(feed))
+                arrays = self._fitted(names, arrays, _rows(feed))
             return self._answer(names, arrays)
         except ORT_ERRORS as error:
             return self._failure(error)
 
     def _together(self, requests: Sequence[Any]) -> list[Any]:
-        """Run several requests as one batch. Where the batch fails, each runs alone, so that only the culprit is told so."""
+        """Run several requests as one batch.
+
+        Where onnxruntime fails on the batch, each request runs alone, so that only the culprit is told so. Where an output cannot be split all fail, as with
+        NVIDIA's backend: that is a fault of the model, and it must not show only in production.
+        """
         try:
             feeds = [self._feed(request) for request in requests]
             wanted = [request.requested_output_names() for request in requests]
             names = list(set().union(*wanted))
             joined = {name: np.concatenate([feed[name] for feed in feeds]) for name in feeds[0]}
-            arrays = self._run(names, joined, self._options)
-            self._check_rows(names, arrays, _rows(joined))
+            arrays = self._fitted(names, self._run(names, joined, self._options), _rows(joined))
             responses = []
             start = 0
             for feed, asked in zip(feeds, wanted, strict=True):
@@ -87,18 +90,27 @@ class Executor:
                 own = {name: array[start:end] for name, array in zip(names, arrays, strict=True)}
                 responses.append(self._answer(asked, [own[name] for name in asked]))
                 start = end
+        except SplitError as error:
+            return [self._failure(error) for _ in requests]
         except ORT_ERRORS:
             return [self._alone(request) for request in requests]
         return responses
 
-    def _check_rows(self, names: Sequence[str], arrays: Sequence[Array], rows: int) -> None:
-        """Refuse outputs that cannot be split by rows, in the words of NVIDIA's backend; a scalar counts as one row."""
-        for name, array in zip(names, arrays, strict=True):
+    def _fitted(self, names: Sequence[str], arrays: list[Array], rows: int) -> list[Array]:
+        """Outputs with as many rows as the batch has, as NVIDIA's backend does it: too few are an error in its words, too many are cut off.
+
+        A scalar is one row.
+        """
+        for position, array in enumerate(arrays):
             found = array.shape[0] if array.ndim else 1
             if found < rows:
+                name = names[position]
                 raise SplitError(
                     f"failed to split the output tensor '{name}' in responses: expected batch size of at least {rows} in model output, got {found}"
                 )
+            if found > rows:
+                arrays[position] = array[:rows]
+        return arrays
 
     def _answer(self, names: Sequence[str], arrays: Sequence[Array]) -> Any:
         make = self._tensor
