@@ -1,7 +1,7 @@
-"""Which Python the embedded server runs on: the current one where it has all that is needed, else the private environment that `tritongen doctor --setup`
-makes.
+"""Which Python the embedded server runs on: the current one where it has all that is needed, else a private one.
 
-`shortcomings` is the one list of what an interpreter must have; `doctor` shows it, `choose` acts on it.
+`tritongen doctor --setup` makes the private environment. `shortcomings` is the one list of what an interpreter must have; `doctor` shows it, `choose` acts on
+it.
 """
 
 from __future__ import annotations

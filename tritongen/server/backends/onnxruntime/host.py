@@ -1,5 +1,6 @@
-"""What the stub can learn about its server from the process table, since its own interface does not say: command-line settings, and the model's file during
-auto-complete.
+"""What the stub can learn about its server from the process table, since its own interface does not say.
+
+That is the server's command-line settings, and the model's file during auto-complete.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tensors between Triton's form and onnxruntime's: element types that numpy cannot carry as they are, and shapes that the config declares otherwise than the
-graph.
+"""Tensors between Triton's form and onnxruntime's.
 
+Two things need work: element types that numpy cannot carry as they are, and shapes that the config declares otherwise than the graph.
 Strings: Triton has bytes, onnxruntime's Python binding has `str`, so elements must be UTF-8. BF16: numpy has no such type; the values travel as `uint16` inside
 and through DLPack at the edge.
 """
