@@ -8,6 +8,7 @@ connections, so that this stays rare.
 from __future__ import annotations
 
 import contextlib
+import errno
 import random
 import socket
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ DEFAULTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 
 _LOWEST_FREE = 10000
 _ATTEMPTS = 200
+_HOST_HINT = "use 127.0.0.1, 0.0.0.0 or an address of this machine"
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,24 @@ class Ports:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen on this port now. Connections of an earlier server that still linger do not count as taken."""
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    """Whether a server could listen on this port now. Connections of an earlier server that still linger do not count as taken.
+
+    Raises EnvironmentProblem where no port of this host, or this port for this user, can be listened on at all.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except socket.gaierror as error:
+        raise EnvironmentProblem(f"the host {host!r} cannot be listened on: {error.strerror}", hint=_HOST_HINT) from error
     with socket.socket(family, socket.SOCK_STREAM) as candidate:
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             candidate.bind(address)
             candidate.listen(1)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise EnvironmentProblem(f"{host} is not an address of this machine", hint=_HOST_HINT) from error
+            if error.errno == errno.EACCES:
+                raise EnvironmentProblem(f"this user may not listen on port {port}", hint="use a port above 1023") from error
             return False
     return True
 
@@ -52,12 +64,7 @@ def choose(options: ServerOptions, *, avoid: frozenset[int] = frozenset()) -> Po
     Raises EnvironmentProblem naming every port that was asked for by number and is taken, or a host that is not of this machine.
     """
     asked = {"http": options.http_port, "grpc": options.grpc_port, "metrics": options.metrics_port}
-    try:
-        taken = {name: port for name, port in asked.items() if port and not is_free(options.host, port)}
-    except socket.gaierror as error:
-        raise EnvironmentProblem(
-            f"the host {options.host!r} cannot be listened on: {error.strerror}", hint="use 127.0.0.1, 0.0.0.0 or an address of this machine"
-        ) from error
+    taken = {name: port for name, port in asked.items() if port and not is_free(options.host, port)}
     if taken:
         listed = ", ".join(f"{port} ({name})" for name, port in taken.items())
         raise EnvironmentProblem(f"already in use on {options.host}: port {listed}", hint="end what listens there, or give port 0 for any free one")

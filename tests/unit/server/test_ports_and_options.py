@@ -56,9 +56,13 @@ def test_every_taken_number_is_named(listener):
             ports.choose(ServerOptions(http_port=listener, metrics_port=second))
 
 
-def test_a_host_of_another_machine():
-    with pytest.raises(EnvironmentProblem, match="cannot be listened on"):
-        ports.choose(ServerOptions(host="no-such-host.invalid", http_port=1234))
+@pytest.mark.parametrize(
+    ("host", "message"), [("no-such-host.invalid", "cannot be listened on"), ("192.0.2.1", r"192\.0\.2\.1 is not an address of this machine")]
+)
+@pytest.mark.parametrize("port", [None, 0, 12345])
+def test_a_host_of_another_machine(host, message, port):
+    with pytest.raises(EnvironmentProblem, match=message):
+        ports.choose(ServerOptions(host=host, http_port=port))
 
 
 def test_free_ports_lie_below_those_of_outgoing_connections():
