@@ -1,0 +1,225 @@
+"""Reads a config.pbtxt: its verdict is that of Triton's own parser, and every mistake is found in one run, with its place and its probable meaning.
+
+Triton parses the file with C++ protobuf's `TextFormat`; Python's `google.protobuf.text_format` is another parser with the same purpose. `ReadConfig.ok` says what
+the C++ one says. `DIFFERENCES` lists every kind of text on which the two are known to disagree; everywhere else the tests hold this reader against both.
+
+Findings made here, all of severity error:
+
+    TG200  the file is something else: too large, binary, another encoding, JSON, YAML, a web page, a Git LFS pointer
+    TG201  a bracket is not closed, or closed twice
+    TG202  a colon, a comma or braces are missing, surplus or another character
+    TG203  text that means nothing where it stands
+    TG204  the quotes or the escapes of a string
+    TG205  a place of a template that was not filled
+    TG206  an unresolved merge conflict
+    TG207  a comment of another language
+    TG208  a field that the message does not have
+    TG209  a field that belongs to another message, further out or further in
+    TG210  a value of the wrong type
+    TG211  a name that is no value of an enum
+    TG212  a number that is malformed or out of range
+    TG213  a field given twice that may be given once
+    TG214  two fields of which only one may be given
+    TG215  a field without a value
+    TG216  a parameter's value in the shape of the other kind of parameters
+    TG217  an extension
+    TG218  nested beyond all sense
+    TG219  more mistakes than are listed
+"""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.modelconfig.binding import Binder, Path, Place
+from tritongen.modelconfig.binding_scalars import Finding
+from tritongen.modelconfig.fields import message_table
+from tritongen.modelconfig.foreign import Foreign, binary, encoding, other_text
+from tritongen.modelconfig.pb import ModelConfig
+from tritongen.sources.pbtxt import parse_fields
+from tritongen.sources.pbtxt_tree import Edit, FaultKind
+from tritongen.sources.text import SourceText
+
+MAX_BYTES = 2_000_000
+"""A larger file is refused unread, to stay within two seconds. Protobuf itself sets no limit; the largest configs known are some hundred kilobytes."""
+
+MAX_FINDINGS = 100
+"""More findings than this are counted, not listed."""
+
+DIFFERENCES: tuple[tuple[str, bool, str], ...] = (
+    ("a blank, a line end or a comment between a minus sign and its number: - 1", True, "C++ reads the sign as a token of its own"),
+    ("a plus sign before a number: +1", False, "C++ has no such token"),
+    ("underscores in numbers, and 0b and 0o: 1_000, 0b11", False, "these are Python's own"),
+    ("inff, nanf, and several f behind a number: 1.5ff", False, "C++ takes one f, behind digits"),
+    ("-0 for an unsigned field", False, "C++ takes no sign there"),
+    ("01, 00, 0x1 and 0x0 for true and false", True, "C++ reads any whole number, and refuses those above 1"),
+    ("an octal number for an enum: 07", True, "C++ reads it as for any whole number"),
+    (r"an unknown escape in a string: \q \8 \N{...}", False, "C++ names its escapes; Python keeps unknown ones as they are"),
+    (r"\? in a string", True, "C++ reads a question mark; Python keeps the backslash"),
+    (r"an octal escape above \377 in a string", True, "C++ drops the upper bits"),
+    (r"\u or \U that writes a backslash", True, "C++ takes it for a character; Python reads it as the begin of an escape"),
+    (r"a pair of \ud800...\udfff escapes, and \U00110000 to \U001fffff", True, "C++ joins a pair, and keeps the latter as text"),
+    (r"a string that is no UTF-8: \xff, a lone \ud800, raw bytes", True, "C++ checks no string; see `ReadConfig.config`"),
+    ("bytes in comments that are no UTF-8", True, "C++ reads bytes; Python decodes the whole file first"),
+    ("NUL in a string or a comment", False, "C++ ends both there"),
+    ("blanks beyond ASCII, and 0x1c to 0x1f", False, "C++ knows the blanks of ASCII only"),
+    ('a key or value given twice in one entry of a map, the first one empty or zero: key: "" key: "a"', False, "C++ map entries know what was given"),
+    ("a file above MAX_BYTES", False, "a limit of this reader"),
+    (f"more than {48} brackets in one another", False, "a limit of this reader; no field of ModelConfig nests that deep"),
+)
+"""Texts on which this reader and Python's `text_format` disagree: what, whether this reader accepts it, and why. All but the last two follow C++ protobuf."""
+
+_REFUSED = (
+    "Triton refuses the model: it cannot parse the file; the reason is in the server's log alone, and a client sees 'failed to poll from model repository'"
+)
+_CODES = {
+    FaultKind.BRACKET: "TG201",
+    FaultKind.PUNCTUATION: "TG202",
+    FaultKind.UNEXPECTED: "TG203",
+    FaultKind.QUOTE: "TG204",
+    FaultKind.TEMPLATE: "TG205",
+    FaultKind.CONFLICT: "TG206",
+    FaultKind.COMMENT: "TG207",
+    FaultKind.EXTENSION: "TG217",
+    FaultKind.DEPTH: "TG218",
+}
+_SURROGATES = {code: "\ufffd" for code in range(0xDC80, 0xDD00)}
+_CONFIG_TABLE = message_table(ModelConfig.DESCRIPTOR)
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A finding, and the edits that mend it without a doubt about what was meant. Offsets of edits count bytes of the file."""
+
+    diagnostic: Diagnostic
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class ReadConfig:
+    """What a config.pbtxt says.
+
+    Attributes:
+        ok: whether Triton's parser accepts the file.
+        config: the `ModelConfig`: complete where the file is accepted, else all that could be understood, with obvious mistakes corrected. Bytes of a string
+            that are no UTF-8 are U+FFFD in it: protobuf for Python cannot hold them.
+        diagnostics: everything that is wrong, in the order of the file; empty where the file is accepted.
+        fixes: the findings that can be mended without changing what the file means.
+    """
+
+    ok: bool
+    config: Any
+    diagnostics: tuple[Diagnostic, ...]
+    fixes: tuple[Fix, ...]
+    _source: SourceText = field(repr=False)
+    _places: dict[Path, Place] = field(repr=False)
+
+    def locate(self, path: Path) -> Location:
+        """Where a field is, such as `("input", 0, "dims", 1)` or `("parameters", "threads")`: the value of a plain field, the key of a map's entry, the name of
+        a message or a list. Where the file has no such field, it is the nearest one around it, and the first line in the end."""
+        for length in range(len(path), 0, -1):
+            place = self._places.get(path[:length])
+            if place is not None:
+                return self._source.location(place.value)
+        return self._source.location(0)
+
+
+def read_config(source: bytes, path: str) -> ReadConfig:
+    """Reads the bytes of a config.pbtxt; `path` is what findings show. Never raises for what is in the file."""
+    if len(source) > MAX_BYTES:
+        message = f"the file has {len(source):,} bytes, and more than {MAX_BYTES:,} are not read"
+        finding = Diagnostic("TG200", message, Location(path, 1), "Triton sets no limit, but no config is that large", "check that it is the right file")
+        return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {})
+    codec, encoding_name = encoding(source)
+    if codec:
+        text = source.decode(codec, errors="replace").removeprefix("\ufeff")
+    else:
+        text = source.decode(errors="surrogateescape").removeprefix("\ufeff")
+    binder = Binder(text)
+    parsed = parse_fields(text)
+    config = ModelConfig()
+    binder.bind(config, _CONFIG_TABLE, parsed.fields)
+    findings = [Finding(_CODES[fault.kind], fault.start, fault.message, fault.hint, fault.edits) for fault in parsed.faults]
+    findings += binder.scalars.findings
+    encoded = codec or source.startswith(codecs.BOM_UTF8)
+    if not findings and not encoded:
+        return ReadConfig(True, config, (), (), SourceText(path, _printable(text)), binder.places)
+    foreign = binary(source) or (other_text(text) if findings else None)
+    if foreign is not None:
+        config, findings, binder.places = ModelConfig(), [_foreign(foreign)], {}
+    if encoded:
+        findings.insert(0, _encoding(encoding_name))
+    return _with_findings(path, source, text, codec, config, findings, binder.places)
+
+
+def _with_findings(path: str, source: bytes, text: str, codec: str, config: Any, findings: list[Finding], places: dict[Path, Place]) -> ReadConfig:
+    """The result for a file that is refused."""
+    shown = SourceText(path, _printable(text))
+    findings.sort(key=lambda finding: finding.start)
+    more = len(findings) - MAX_FINDINGS
+    diagnostics: list[Diagnostic] = []
+    fixes: list[Fix] = []
+    offsets = _ByteOffsets(text, 3 if source.startswith(codecs.BOM_UTF8) else 0)
+    for finding in findings[:MAX_FINDINGS]:
+        diagnostic = Diagnostic(finding.code, finding.message, shown.location(max(0, finding.start)), _REFUSED, finding.hint)
+        diagnostics.append(diagnostic)
+        if finding.edits and not codec:
+            edits = tuple(Edit(offsets[edit.start], offsets[edit.end], edit.text) for edit in finding.edits)
+            fixes.append(Fix(diagnostic, edits))
+    if more > 0:
+        where = shown.location(findings[MAX_FINDINGS].start)
+        diagnostics.append(Diagnostic("TG219", f"{more} more mistakes follow from here on", where, _REFUSED, "mend those above first"))
+    return ReadConfig(False, config, tuple(diagnostics), tuple(fixes), shown, places)
+
+
+class _ByteOffsets:
+    """Offsets in characters to offsets in the file's bytes."""
+
+    def __init__(self, text: str, before: int) -> None:
+        self._before = before
+        self._ascii = text.isascii()
+        self._wide = [] if self._ascii else [index for index, char in enumerate(text) if char > "\x7f"]
+        self._sums = [0]
+        for index in self._wide:
+            self._sums.append(self._sums[-1] + len(text[index].encode(errors="surrogateescape")) - 1)
+
+    def __getitem__(self, offset: int) -> int:
+        # -1 is the begin of the file itself, before its byte-order mark.
+        if offset < 0:
+            return 0
+        return self._before + offset + (0 if self._ascii else self._sums[bisect_right(self._wide, offset - 1)])
+
+
+def _encoding(name: str) -> Finding:
+    """A byte-order mark: of UTF-8, which is only surplus, or of another encoding."""
+    if not name:
+        hint = "save the file as UTF-8 without a byte-order mark"
+        return Finding("TG200", -1, "the file begins with a byte-order mark, which the parser takes for text", hint, (Edit(-1, 0, ""),))
+    return Finding(
+        "TG200", 0, f"the file is {name} text, and UTF-8 is expected", "save it as UTF-8 without a byte-order mark (in PowerShell 7: Out-File -Encoding utf8)"
+    )
+
+
+def _foreign(foreign: Foreign) -> Finding:
+    return Finding("TG200", foreign.start, foreign.message, foreign.hint)
+
+
+def _printable(text: str) -> str:
+    """The text with U+FFFD for each byte that is no UTF-8, so that it can be shown."""
+    return text if text.isascii() else text.translate(_SURROGATES)
+
+
+def apply_fixes(source: bytes, fixes: tuple[Fix, ...]) -> bytes:
+    """The file with the edits of `fixes` made, from the end to the begin; of two that overlap, the later one in the file is left out."""
+    edits = sorted({edit for fix in fixes for edit in fix.edits})
+    kept: list[Edit] = []
+    for edit in edits:
+        if not kept or edit.start >= kept[-1].end:
+            kept.append(edit)
+    for start, end, text in reversed(kept):
+        source = source[:start] + text.encode(errors="surrogateescape") + source[end:]
+    return source
