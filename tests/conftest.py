@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+# Before anything imports onnxruntime: its newer releases report what they run to their maker.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import networks

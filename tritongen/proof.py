@@ -8,6 +8,7 @@ says that it could not run.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,8 @@ def prove_session(session: onnxruntime.InferenceSession, feeds: Mapping[int, Map
 
 def open_session(path: Path) -> onnxruntime.InferenceSession:
     """An ONNX Runtime session on the CPU that keeps its warnings to itself. Raises one of `RuntimeErrors()` where the model cannot be loaded."""
+    # onnxruntime from 1.29 on reports model names and graph hashes to its maker, unless this is set before it is imported (its Privacy.md).
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
