@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field as dataclass_field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 from tritongen.modelconfig.fields import FieldTable, Kind
 from tritongen.modelconfig.suggestions import example, meant_enum
 from tritongen.sources.pbtxt_literals import floating, integer, string_content
-from tritongen.sources.pbtxt_tokens import BAD_NUMBER, FLOAT, ID, INT, TEMPLATE
-from tritongen.sources.pbtxt_tree import WORD, Edit, Scalar
+from tritongen.sources.pbtxt_tokens import BAD_NUMBER, FLOAT, ID, INT, TEMPLATE, tokenize
+from tritongen.sources.pbtxt_tree import Edit, Scalar
 
 _TRUE, _FALSE = ("true", "True", "t"), ("false", "False", "f")
 _LIKE_TRUE, _LIKE_FALSE = ("true", "yes", "on", "1", "1.0", "enabled", "y"), ("false", "no", "off", "0", "0.0", "disabled", "n")
@@ -164,9 +165,9 @@ class ScalarBinder:
 
     def _bool(self, field: FieldTable, scalar: Scalar) -> bool | None:
         if not scalar.negative:
-            if scalar.kind == ID and scalar.content in _TRUE or scalar.kind == INT and integer(scalar.content) == 1:
+            if (scalar.kind == ID and scalar.content in _TRUE) or (scalar.kind == INT and integer(scalar.content) == 1):
                 return True
-            if scalar.kind == ID and scalar.content in _FALSE or scalar.kind == INT and integer(scalar.content) == 0:
+            if (scalar.kind == ID and scalar.content in _FALSE) or (scalar.kind == INT and integer(scalar.content) == 0):
                 return False
         word = self.text[scalar.start : scalar.end].casefold()
         value = True if word in _LIKE_TRUE else False if word in _LIKE_FALSE else None
@@ -215,8 +216,6 @@ class ScalarBinder:
 
 def _inner(scalar: Scalar) -> Scalar | None:
     """What a string holds, as a scalar of its own, where it holds one word; the offsets are those of the word in the text, as far as it has any."""
-    from tritongen.sources.pbtxt_tokens import tokenize
-
     content = scalar.content.strip()
     tokens = tokenize(content)[:-1]
     negative = len(tokens) == 2 and tokens[0].kind == "-"

@@ -1,7 +1,7 @@
 """Reads a config.pbtxt: its verdict is that of Triton's own parser, and every mistake is found in one run, with its place and its probable meaning.
 
-Triton parses the file with C++ protobuf's `TextFormat`; Python's `google.protobuf.text_format` is another parser with the same purpose. `ReadConfig.ok` says what
-the C++ one says. `DIFFERENCES` lists every kind of text on which the two are known to disagree; everywhere else the tests hold this reader against both.
+Triton parses the file with C++ protobuf's `TextFormat`; Python's `google.protobuf.text_format` is another parser with the same purpose. `ReadConfig.ok` says
+what the C++ one says. `DIFFERENCES` lists every kind of text on which the two are known to disagree; everywhere else the tests hold this reader against both.
 
 Findings made here, all of severity error:
 
@@ -35,7 +35,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.modelconfig.binding import Binder, Path, Place
+from tritongen.modelconfig.binding import Binder
+from tritongen.modelconfig.binding_notes import Path, Place
 from tritongen.modelconfig.binding_scalars import Finding
 from tritongen.modelconfig.fields import message_table
 from tritongen.modelconfig.foreign import Foreign, binary, encoding, other_text
@@ -48,7 +49,7 @@ MAX_BYTES = 2_000_000
 """A larger file is refused unread, to stay within two seconds. Protobuf itself sets no limit; the largest configs known are some hundred kilobytes."""
 
 MAX_FINDINGS = 100
-"""More findings than this are counted, not listed."""
+"""More findings than this are not listed."""
 
 DIFFERENCES: tuple[tuple[str, bool, str], ...] = (
     ("a blank, a line end or a comment between a minus sign and its number: - 1", True, "C++ reads the sign as a token of its own"),
@@ -87,7 +88,7 @@ _CODES = {
     FaultKind.EXTENSION: "TG217",
     FaultKind.DEPTH: "TG218",
 }
-_SURROGATES = {code: "\ufffd" for code in range(0xDC80, 0xDD00)}
+_SURROGATES = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 _CONFIG_TABLE = message_table(ModelConfig.DESCRIPTOR)
 
 
@@ -117,11 +118,18 @@ class ReadConfig:
     fixes: tuple[Fix, ...]
     _source: SourceText = field(repr=False)
     _places: dict[Path, Place] = field(repr=False)
+    _lists: dict[Path, list[int]] = field(repr=False)
 
     def locate(self, path: Path) -> Location:
-        """Where a field is, such as `("input", 0, "dims", 1)` or `("parameters", "threads")`: the value of a plain field, the key of a map's entry, the name of
-        a message or a list. Where the file has no such field, it is the nearest one around it, and the first line in the end."""
+        """Where a field is, such as `("input", 0, "dims", 1)` or `("parameters", "threads")`.
+
+        It is the value of a plain field, the key of a map's entry (the value, where that is plain), the name of a message or of a list. Where the file has no
+        such field, it is the nearest one around it, and the first line in the end.
+        """
         for length in range(len(path), 0, -1):
+            starts, index = self._lists.get(path[: length - 1], ()), path[length - 1]
+            if isinstance(index, int) and 0 <= index < len(starts):
+                return self._source.location(starts[index])
             place = self._places.get(path[:length])
             if place is not None:
                 return self._source.location(place.value)
@@ -133,12 +141,9 @@ def read_config(source: bytes, path: str) -> ReadConfig:
     if len(source) > MAX_BYTES:
         message = f"the file has {len(source):,} bytes, and more than {MAX_BYTES:,} are not read"
         finding = Diagnostic("TG200", message, Location(path, 1), "Triton sets no limit, but no config is that large", "check that it is the right file")
-        return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {})
+        return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {}, {})
     codec, encoding_name = encoding(source)
-    if codec:
-        text = source.decode(codec, errors="replace").removeprefix("\ufeff")
-    else:
-        text = source.decode(errors="surrogateescape").removeprefix("\ufeff")
+    text = source.decode(codec or "utf-8", errors="replace" if codec else "surrogateescape").removeprefix("\ufeff")
     binder = Binder(text)
     parsed = parse_fields(text)
     config = ModelConfig()
@@ -147,17 +152,18 @@ def read_config(source: bytes, path: str) -> ReadConfig:
     findings += binder.scalars.findings
     encoded = codec or source.startswith(codecs.BOM_UTF8)
     if not findings and not encoded:
-        return ReadConfig(True, config, (), (), SourceText(path, _printable(text)), binder.places)
+        return ReadConfig(True, config, (), (), SourceText(path, _printable(text)), binder.places, binder.lists)
     foreign = binary(source) or (other_text(text) if findings else None)
     if foreign is not None:
-        config, findings, binder.places = ModelConfig(), [_foreign(foreign)], {}
+        config, findings, binder = ModelConfig(), [_foreign(foreign)], Binder(text)
     if encoded:
         findings.insert(0, _encoding(encoding_name))
-    return _with_findings(path, source, text, codec, config, findings, binder.places)
+    return _with_findings(path, source, codec, config, findings, binder)
 
 
-def _with_findings(path: str, source: bytes, text: str, codec: str, config: Any, findings: list[Finding], places: dict[Path, Place]) -> ReadConfig:
+def _with_findings(path: str, source: bytes, codec: str, config: Any, findings: list[Finding], binder: Binder) -> ReadConfig:
     """The result for a file that is refused."""
+    text = binder.text
     shown = SourceText(path, _printable(text))
     findings.sort(key=lambda finding: finding.start)
     more = len(findings) - MAX_FINDINGS
@@ -172,8 +178,8 @@ def _with_findings(path: str, source: bytes, text: str, codec: str, config: Any,
             fixes.append(Fix(diagnostic, edits))
     if more > 0:
         where = shown.location(findings[MAX_FINDINGS].start)
-        diagnostics.append(Diagnostic("TG219", f"{more} more mistakes follow from here on", where, _REFUSED, "mend those above first"))
-    return ReadConfig(False, config, tuple(diagnostics), tuple(fixes), shown, places)
+        diagnostics.append(Diagnostic("TG219", "more mistakes follow from here on", where, _REFUSED, "mend those above first"))
+    return ReadConfig(False, config, tuple(diagnostics), tuple(fixes), shown, binder.places, binder.lists)
 
 
 class _ByteOffsets:

@@ -1,7 +1,7 @@
 """What was probably meant by a field's or an enum value's name that Triton does not know.
 
-Sources: the names that other tools and formats use for the same thing (ONNX, numpy, PyTorch, KServe, Triton's own wire protocol and its JSON), camelCase, plurals,
-and, failing these, the closest name.
+Sources: the names that other tools and formats use for the same thing (ONNX, numpy, PyTorch, KServe, Triton's own wire protocol and its JSON), camelCase,
+plurals, and, failing these, the closest name.
 """
 
 from __future__ import annotations

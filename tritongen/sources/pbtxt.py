@@ -6,17 +6,15 @@ gives one fault, and the tree holds what was probably meant. Whether names, type
 
 from __future__ import annotations
 
+from tritongen.sources.pbtxt_brackets import CLOSERS, BracketReader
 from tritongen.sources.pbtxt_mending import MENDED, mend
-from tritongen.sources.pbtxt_tokens import END, ID, NUMBERS, STRINGS, TEMPLATE, tokenize
-from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
-from tritongen.sources.pbtxt_values import ScalarReader
+from tritongen.sources.pbtxt_tokens import END, ID, STRINGS, TEMPLATE, Token, tokenize
+from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Value
 
 MAX_DEPTH = 48
 """Deeper nesting is given up on. C++ protobuf sets no limit, but no message of Triton's nests deeper than ten."""
 
 _OPENERS = {"{": "}", "<": ">"}
-_CLOSERS = frozenset("}>]")
-_BEHIND_A_NAME = frozenset(":{[<=")
 
 
 def parse_fields(text: str) -> ParsedPbtxt:
@@ -32,20 +30,15 @@ def parse_fields(text: str) -> ParsedPbtxt:
     return ParsedPbtxt(fields, tuple(sorted(parser.faults, key=lambda fault: fault.start)))
 
 
-class _Parser(ScalarReader):
-    """A recursive descent over the tokens; `stack` holds, from the outside in, the closer that is waited for and where its opener is."""
+class _Parser(BracketReader):
+    """A recursive descent over the tokens."""
 
     def __init__(self, text: str, *, by_indent: bool) -> None:
         faults: list[Fault] = []
         tokens = tokenize(text)
         if not MENDED.isdisjoint(token.kind for token in tokens):
             tokens = mend(text, tokens, faults)
-        super().__init__(text, tokens, faults)
-        self.by_indent = by_indent
-        self.closed_by_indent = False
-        self.stack: list[tuple[str, int]] = []
-        self.stopped = False
-        self.dedent = -1
+        super().__init__(text, tokens, faults, by_indent=by_indent)
 
     def read(self) -> list[Field]:
         """All fields of the text."""
@@ -68,7 +61,7 @@ class _Parser(ScalarReader):
             elif kind == closer:
                 self.index += 1
                 return end
-            elif kind in _CLOSERS:
+            elif kind in CLOSERS:
                 if self.closes_outside(kind, closer):
                     return start
             elif kind == END:
@@ -76,52 +69,6 @@ class _Parser(ScalarReader):
                 return start
             else:
                 self.skip_unexpected(fields)
-
-    def closes_outside(self, kind: str, closer: str) -> bool:
-        """Deals with a closer that is not the expected one; True where it belongs to an outer bracket, so that the current one is over."""
-        start = self.tokens[self.index].start
-        if any(outer == kind for outer, _ in self.stack[:-1]):
-            opener = self.stack[-1][1]
-            self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is never closed: '{kind}' comes first, in {self.place(start)}", f"add the '{closer}'")
-            return True
-        if closer and kind != "]" and closer != "]":
-            opener = self.stack[-1][1]
-            message = f"'{kind}' closes what '{self.text[opener]}' opened in {self.place(opener)}"
-            self.fault(FaultKind.BRACKET, start, message, f"write '{closer}'", Edit(start, start + 1, closer))
-            self.tokens[self.index] = self.tokens[self.index]._replace(kind=closer)
-            return False
-        count = 0
-        while self.tokens[self.index].kind in _CLOSERS and self.tokens[self.index].kind != closer:
-            count += 1
-            self.index += 1
-        what = f"'{kind}' closes nothing" if count == 1 else f"{count} closing brackets from here on close nothing"
-        self.fault(FaultKind.BRACKET, start, what, "remove it, or look for the bracket above that was closed too early")
-        return False
-
-    def report_unclosed_at_end(self, closer: str) -> None:
-        if not closer or self.stopped:
-            return
-        self.stopped = True
-        opener = self.stack[-1][1]
-        more = f" (nor {len(self.stack) - 1} around it)" if len(self.stack) > 1 else ""
-        self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is never closed{more}: the file ends first", f"add the '{closer}' where it belongs")
-
-    def is_dedented(self, start: int) -> bool:
-        """True where a line begins no further right than the line that opened the current bracket: then that bracket was to be closed before."""
-        if self.dedent == start:
-            return True
-        closer, opener = self.stack[-1]
-        line = self.text.rfind("\n", 0, start) + 1
-        opener_line = self.text.rfind("\n", 0, opener) + 1
-        if line == opener_line or self.text[line:start].strip() or self.tokens[self.index + 1].kind not in _BEHIND_A_NAME:
-            return False
-        opener_text = self.text[opener_line:opener]
-        if start - line > len(opener_text) - len(opener_text.lstrip()):
-            return False
-        self.dedent = start
-        self.closed_by_indent = True
-        self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is not closed before {self.place(start)}", f"add the '{closer}'")
-        return True
 
     def read_field(self) -> Field:
         """One field, from its name on."""
@@ -168,8 +115,7 @@ class _Parser(ScalarReader):
                 f"brackets are nested more than {MAX_DEPTH} deep",
                 "no config of Triton's nests deeper than ten: check what wrote this file",
             )
-            self.stopped = True
-            self.index = len(self.tokens) - 1
+            self.stop()
             return Message(start, start, fields)
         closer = _OPENERS[kind]
         self.stack.append((closer, start))
@@ -200,33 +146,19 @@ class _Parser(ScalarReader):
         missing: list[Edit] = []
         expecting = True
         while True:
-            kind, start, end = self.tokens[self.index]
-            if kind == "]":
+            kind, _, end = self.tokens[self.index]
+            if kind in (",", ";"):
+                self.read_separator(kind, expecting)
+                expecting = True
+            elif kind == "]":
                 if expecting:
                     self.surplus_comma("a comma before the closing bracket of a list")
                 self.index += 1
                 items.end = end
                 break
-            if kind in (",", ";"):
-                if kind == ";":
-                    self.fault(FaultKind.PUNCTUATION, start, "items of a list are separated by commas", "write ','", Edit(start, end, ","))
-                elif expecting:
-                    self.surplus_comma("a comma with no item before it")
-                expecting = True
-                self.index += 1
-            elif kind in _CLOSERS:
-                if self.closes_outside(kind, "]"):
+            elif kind == END or kind in CLOSERS or self.is_name(self.index):
+                if self.list_is_over(kind, items):
                     break
-            elif kind == END:
-                self.report_unclosed_at_end("]")
-                break
-            elif self.is_name(self.index):
-                if self.by_indent and self.is_dedented(start):
-                    break
-                if not items.items or not isinstance(items.items[-1], Message):
-                    self.fault(FaultKind.BRACKET, items.start, f"'[' is not closed before {self.place(start)}", "add the ']'")
-                    break
-                self.reopen(items.items[-1])
             else:
                 if not expecting:
                     missing.append(Edit(self.tokens[self.index - 1].end, self.tokens[self.index - 1].end, ","))
@@ -235,6 +167,32 @@ class _Parser(ScalarReader):
         if missing:
             count = "a comma is" if len(missing) == 1 else f"{len(missing)} commas are"
             self.fault(FaultKind.PUNCTUATION, missing[0].start, f"{count} missing between items of the list", "separate the items by commas", *missing)
+
+    def read_separator(self, kind: str, expecting: bool) -> None:
+        """A comma in a list, or a semicolon in its place."""
+        start, end = self.tokens[self.index].start, self.tokens[self.index].end
+        if kind == ";":
+            self.fault(FaultKind.PUNCTUATION, start, "items of a list are separated by commas", "write ','", Edit(start, end, ","))
+        elif expecting:
+            self.surplus_comma("a comma with no item before it")
+        self.index += 1
+
+    def list_is_over(self, kind: str, items: Items) -> bool:
+        """Deals with what cannot be an item: another bracket's closer, the end of the text, a field. True where the list ends before it."""
+        start = self.tokens[self.index].start
+        if kind == END:
+            self.report_unclosed_at_end("]")
+            return True
+        if kind in CLOSERS:
+            return self.closes_outside(kind, "]")
+        if self.by_indent and self.is_dedented(start):
+            return True
+        last = items.items[-1] if items.items else None
+        if not isinstance(last, Message):
+            self.fault(FaultKind.BRACKET, items.start, f"'[' is not closed before {self.place(start)}", "add the ']'")
+            return True
+        self.reopen(last)
+        return False
 
     def read_item(self, items: Items) -> None:
         kind, start, _ = self.tokens[self.index]
@@ -245,8 +203,7 @@ class _Parser(ScalarReader):
             if len(self.stack) < MAX_DEPTH:
                 items.items.extend(self.read_items().items)
             else:
-                self.index = len(self.tokens) - 1
-                self.stopped = True
+                self.stop()
         elif (scalar := self.read_scalar()) is not None:
             items.items.append(scalar)
         else:
@@ -255,19 +212,11 @@ class _Parser(ScalarReader):
     def reopen(self, message: Message) -> None:
         """Fields follow where a comma should: the brace that closed the item before them was one too many."""
         closer = message.end - 1
-        self.fault(
-            FaultKind.BRACKET,
-            closer,
-            f"'{self.text[closer]}' closes the item, but more fields of it follow in {self.place(self.tokens[self.index].start)}",
-            "remove it",
-        )
+        where = self.place(self.tokens[self.index].start)
+        self.fault(FaultKind.BRACKET, closer, f"the item is closed here, but more fields of it follow in {where}", "remove this bracket")
         self.stack.append((self.text[closer] if self.text[closer] in "}>" else "}", message.start))
         message.end = self.read_fields(message.fields, self.stack[-1][0])
         self.stack.pop()
-
-    def surplus_comma(self, what: str) -> None:
-        comma = self.tokens[self.index - 1] if self.tokens[self.index].kind == "]" else self.tokens[self.index]
-        self.fault(FaultKind.PUNCTUATION, comma.start, what, "remove it", Edit(comma.start, comma.end, ""))
 
     def skip_unexpected(self, fields: list[Field]) -> None:
         """Something that begins no field: says what it is, and goes on behind it."""
@@ -279,32 +228,10 @@ class _Parser(ScalarReader):
             if following in (":", "="):
                 self.index += 1
                 self.read_value(end)
-        elif kind in STRINGS and following in (":", "="):
-            content = self.text[start + 1 : end - 1]
-            self.fault(
-                FaultKind.QUOTE,
-                start,
-                f"the field's name {content} is in quotes",
-                f"write {content} without quotes",
-                Edit(start, start + 1, ""),
-                Edit(end - 1, end, ""),
-            )
-            self.tokens[self.index] = self.tokens[self.index]._replace(kind=ID)
-            fields.append(self.read_field())
-            fields[-1].name, fields[-1].start = content, start
+        elif kind in STRINGS and following in (":", "=", "{"):
+            fields.append(self.read_quoted_name())
         elif kind == "[":
-            self.fault(
-                FaultKind.EXTENSION,
-                start,
-                "a field's name in brackets is an extension, and no message of Triton's has extensions",
-                "write the field's plain name",
-            )
-            self.index += 1
-            while self.tokens[self.index].kind not in ("]", END):
-                self.index += 1
-            self.index += self.tokens[self.index].kind == "]"
-            self.index += self.tokens[self.index].kind == ":"
-            self.read_value(self.tokens[self.index].start)
+            self.skip_extension()
         elif kind in _OPENERS:
             self.fault(FaultKind.PUNCTUATION, start, "braces without a field's name before them", "write the name before them, or remove them")
             fields.extend(self.read_message().fields)
@@ -314,13 +241,41 @@ class _Parser(ScalarReader):
         else:
             self.skip_to_field()
 
+    def read_quoted_name(self) -> Field:
+        """A field whose name is in quotes, as in JSON."""
+        _, start, end = self.tokens[self.index]
+        content = self.text[start + 1 : end - 1]
+        edits = (Edit(start, start + 1, ""), Edit(end - 1, end, ""))
+        self.fault(FaultKind.QUOTE, start, f"the field's name {content} is in quotes", f"write {content} without quotes", *edits)
+        self.tokens[self.index] = Token(ID, start, end)
+        field = self.read_field()
+        field.name, field.start, field.end = content, start + 1, end - 1
+        return field
+
+    def skip_extension(self) -> None:
+        """`[package.name]: value`, which no message of Triton's has."""
+        start = self.tokens[self.index].start
+        message = "a field's name in brackets is an extension, and no message of Triton's has extensions"
+        self.fault(FaultKind.EXTENSION, start, message, "write the field's plain name")
+        self.index += 1
+        while self.tokens[self.index].kind not in ("]", END):
+            self.index += 1
+        for kind in ("]", ":"):
+            self.index += self.tokens[self.index].kind == kind
+        self.read_value(self.tokens[self.index].start)
+
     def skip_to_field(self) -> None:
         """Goes to the next thing that looks like a field, or like the end of a bracket; one fault for all of it."""
         start = self.tokens[self.index].start
         while True:
             self.index += 1
             kind = self.tokens[self.index].kind
-            if kind == END or kind in _CLOSERS or kind in NUMBERS and False or kind == TEMPLATE or self.is_name(self.index):
+            if kind in (END, TEMPLATE) or kind in CLOSERS or self.is_name(self.index):
                 break
         end = self.tokens[self.index - 1].end
         self.unexpected(start, end)
+
+    def surplus_comma(self, what: str) -> None:
+        """Notes a comma that separates nothing."""
+        comma = self.tokens[self.index - 1] if self.tokens[self.index].kind == "]" else self.tokens[self.index]
+        self.fault(FaultKind.PUNCTUATION, comma.start, what, "remove it", Edit(comma.start, comma.end, ""))

@@ -1,7 +1,7 @@
 """Literals of protobuf text to values, as C++ protobuf reads them.
 
-Source: `Tokenizer::ParseInteger`, `ParseFloat` and `ParseStringAppend` of `google/protobuf/io/tokenizer.cc`. Text is what the tokenizer found; a byte that was no
-UTF-8 is in it as a lone surrogate (Python's `surrogateescape`).
+Source: `Tokenizer::ParseInteger`, `ParseFloat` and `ParseStringAppend` of `google/protobuf/io/tokenizer.cc`. Text is what the tokenizer found; a byte that was
+no UTF-8 is in it as a lone surrogate (Python's `surrogateescape`).
 """
 
 from __future__ import annotations

@@ -6,21 +6,44 @@ Each of these would otherwise look like a dozen mistakes to the parser.
 from __future__ import annotations
 
 import re
+import unicodedata
 
-from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_STR, ID, MARKER, OPEN_STR, STR, Token, tokenize
+from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_STR, ID, MARKER, OPEN_STR, OTHER, STR, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 
-MENDED = frozenset((COMMENT, CURLY_STR, MARKER, OPEN_STR))
+MENDED = frozenset((COMMENT, CURLY_STR, MARKER, OPEN_STR, OTHER))
+"""Kinds of tokens that `mend` looks at."""
+
 # A string without its closing quote ends before what most likely follows it: punctuation, a comment, the next field, the end of the line.
 _OPEN_CONTENT = re.compile(
     r"[\"'](.*?)(?=\s*(?:[,;{}\[\]#]|[A-Za-z_][A-Za-z0-9_]*\s*[:{\[]|$)|[\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019])", re.MULTILINE
 )
+_BLANKS = re.compile(r"[\s\u200b-\u200f\u2028\u2029\u2060\ufeff\u00ad]")
 _CLOSING = "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019"
 
 
 def mend(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:
     """The tokens without comments and markers, and with strings that end; what was wrong is added to `faults`."""
-    return _without_comments(text, _without_conflicts(text, _close_strings(text, tokens, faults), faults), faults)
+    tokens = _without_blanks(text, _close_strings(text, tokens, faults), faults)
+    return _without_comments(text, _without_conflicts(text, tokens, faults), faults)
+
+
+def _without_blanks(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:
+    """Takes blanks that protobuf does not know, which come with text copied from web pages, for blanks; one fault for all of one kind."""
+    odd: dict[str, list[int]] = {}
+    kept: list[Token] = []
+    for token in tokens:
+        if token.kind == OTHER and _BLANKS.match(text, token.start):
+            odd.setdefault(text[token.start], []).append(token.start)
+        else:
+            kept.append(token)
+    for char, places in odd.items():
+        count = "" if len(places) == 1 else f", here and in {len(places) - 1} more places"
+        name = unicodedata.name(char, "a control character").lower()
+        message = f"the blank character U+{ord(char):04X} ({name}) stands in the text{count}"
+        edits = (Edit(place, place + 1, " ") for place in places)
+        faults.append(Fault(FaultKind.UNEXPECTED, places[0], message, "write plain blanks; only those of ASCII separate words", tuple(edits)))
+    return kept
 
 
 def _without_conflicts(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OTHER, STR, STRINGS, TEMPLATE, Token
 from tritongen.sources.pbtxt_tree import WORD, Edit, Fault, FaultKind, Scalar
+from tritongen.sources.text import SourceText
 
 _ENDS_A_WORD = frozenset((",", ";", ":", "{", "}", "[", "]", "<", ">", STR, CURLY_STR, END))
-_BEHIND_A_NAME = frozenset(":{[<=")
+BEHIND_A_NAME = frozenset(":{[<=")
+MAX_FAULTS = 300
+"""A text with more mistakes than this is given up on: it is another kind of text, or made to keep a reader busy."""
+
 _SHOWN = 40
 
 
@@ -18,18 +22,30 @@ class ScalarReader:
         self.tokens = tokens
         self.faults = faults
         self.index = 0
+        self.stopped = False
+        self._lines = SourceText("", text)
+
+    def stop(self) -> None:
+        """Gives up on the rest of the text."""
+        self.stopped = True
+        # Several ends, since a step may be about to skip a token or two behind the current one.
+        self.tokens[self.index + 1 :] = [Token(END, len(self.text), len(self.text))] * 4
 
     def fault(self, kind: FaultKind, start: int, message: str, hint: str, *edits: Edit) -> None:
         """Notes one mistake."""
+        if self.stopped:
+            return
         self.faults.append(Fault(kind, start, message, hint, edits))
+        if len(self.faults) >= MAX_FAULTS:
+            self.stop()
 
     def place(self, offset: int) -> str:
         """Such as `line 3`."""
-        return f"line {self.text.count(chr(10), 0, offset) + 1}"
+        return f"line {self._lines.line_index(offset) + 1}"
 
     def is_name(self, index: int) -> bool:
         """True where the token is a name with a colon or an opening bracket behind it, which only a field has."""
-        return self.tokens[index].kind == ID and self.tokens[index + 1].kind in _BEHIND_A_NAME
+        return self.tokens[index].kind == ID and self.tokens[index + 1].kind in BEHIND_A_NAME
 
     def read_name(self) -> tuple[str, int, int]:
         """A field's name, its start and its end; `max-batch-size` and `a.b` are taken as one name."""
@@ -109,7 +125,7 @@ class ScalarReader:
         if has_template:
             self.template(start, end)
             return Scalar(TEMPLATE, start, end, self.text[start:end])
-        if kind == OTHER and end == start + 1 or kind in ("-", "+") and end == start + 1:
+        if kind in (OTHER, "-", "+") and end == start + 1:
             self.unexpected(start, end)
             return Scalar(TEMPLATE, start, end, "")
         if kind == "+" and self.tokens[self.index - 1].kind in (INT, FLOAT):

@@ -1,0 +1,179 @@
+"""What can be wrong with a field of a config, and what was probably meant: the words of the findings, and the values that are understood all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tritongen.modelconfig.binding_scalars import TYPE, ScalarBinder, show
+from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
+from tritongen.modelconfig.suggestions import Meant, example, meant_field
+from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar, Value
+from tritongen.sources.text import SourceText
+
+Path = tuple[str | int, ...]
+
+COLON, STRAY, UNKNOWN, LEVEL, DOUBLE, GROUP, MISSING, PARAMETER = "TG202", "TG203", "TG208", "TG209", "TG213", "TG214", "TG215", "TG216"
+_SWITCHES = {"ModelResponseCache": "enable: true", "ModelTransactionPolicy": "decoupled: true", "PinnedMemoryBuffer": "enable: true"}
+
+
+class Place(NamedTuple):
+    """Where a field is: the offsets of its name and of its value."""
+
+    name: int
+    value: int
+
+
+class Level(NamedTuple):
+    """A message that is being filled, its type, and its path from the outermost one."""
+
+    message: Any
+    table: MessageTable
+    path: Path
+
+
+class FieldNotes:
+    """Collects findings about fields; `levels` are the messages being filled, from the outside in, `moved` the fields found at the wrong
+    level. `places` tells where fields are, and `lists` where the items of lists of plain values are.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.scalars = ScalarBinder(text)
+        self.find = self.scalars.find
+        self.levels: list[Level] = []
+        self.moved: list[tuple[Level, Field, tuple[str, ...]]] = []
+        self.places: dict[Path, Place] = {}
+        self.lists: dict[Path, list[int]] = {}
+        self._lines = SourceText("", text)
+
+    def was_given(self, message: Any, field: FieldTable) -> bool:
+        """True where protobuf would say that a singular field is set."""
+        if field.kind is Kind.MESSAGE or field.oneof:
+            return bool(message.HasField(field.name))
+        value = getattr(message, field.name)
+        # A float field counts as given by its bits, and those of minus zero are not zero.
+        return bool(value) or (field.kind is Kind.FLOAT and str(value) == "-0.0")
+
+    def is_double(self, field: FieldTable, node: Field, table: MessageTable, given: dict[str, Field]) -> bool:
+        """True, and noted, where a singular field or another one of its alternatives is among those `given` before."""
+        before = given.get(field.oneof or field.name)
+        if before is None:
+            return False
+        where = f"line {self._lines.line_index(before.start) + 1}"
+        if field.oneof and table.fields.get(before.name, field).name != field.name:
+            hint = f"only one of {', '.join(name for name, other in table.fields.items() if other.oneof == field.oneof)} may be given: remove one"
+            self.find(GROUP, node.start, f"'{field.name}' cannot stand beside '{before.name}' in {where}", hint)
+            return True
+        same = _same_scalar(before.value, node.value, self.text)
+        edits = (Edit(node.start, node.value.end, ""),) if same and node.value is not None else ()
+        hint = "remove one of them" + ("; both say the same" if same else "")
+        self.find(DOUBLE, node.start, f"'{field.name}' is given twice, here and in {where}, and may be given once", hint, *edits)
+        return True
+
+    def without_value(self, field: FieldTable, node: Field) -> None:
+        """Notes a name with nothing behind it."""
+        self.find(MISSING, node.start, f"'{field.name}' has no value", f"write such as {written_field(field)}")
+
+    def message_for_scalar(self, field: FieldTable, node: Field, value: Value | None) -> None:
+        """Notes braces where a plain value is due."""
+        start = value.start if value is not None else node.start
+        self.find(TYPE, start, f"'{field.name}' is no message, and braces are given", f"write such as {written_field(field)}")
+
+    def messages(self, field: FieldTable, node: Field, value: Value | None) -> list[Message]:
+        """The messages that a field's value holds; anything else in it is noted."""
+        if isinstance(value, Message):
+            return [value]
+        if isinstance(value, Items):
+            messages = [item for item in value.items if isinstance(item, Message)]
+            for item in value.items:
+                if isinstance(item, Scalar):
+                    self._scalar_for_message(field, item)
+                    break
+            if not field.repeated:
+                self.find(TYPE, value.start, f"'{field.name}' takes one message, and a list is given", f"write {field.name} {{ ... }}")
+                return messages[:1]
+            return messages
+        if isinstance(value, Scalar):
+            return self._scalar_for_message(field, value)
+        return []
+
+    def _scalar_for_message(self, field: FieldTable, scalar: Scalar) -> list[Message]:
+        """Notes a plain value where braces are due; returns the message that was meant, if that is clear."""
+        if scalar.kind == "template":
+            return []
+        assert field.message is not None
+        written = show(self.text[scalar.start : scalar.end])
+        inner = _SWITCHES.get(field.message.name, "")
+        choices = scalar.content if scalar.content in field.message.fields else ""
+        hint = f"write {field.name} {{ {choices + ' { }' if choices else inner or '...'} }}"
+        if field.is_map:
+            hint = f'write {field.name} {{ key: "..." value: {_map_value(field)} }}'
+        self.find(TYPE, scalar.start, f"'{field.name}' needs braces, and {written} is given", hint)
+        if choices and field.message.fields[choices].kind is Kind.MESSAGE:
+            return [Message(scalar.start, scalar.end, [Field(choices, scalar.start, scalar.end, False, Message(scalar.start, scalar.end, []))])]
+        if scalar.content in ("true", "True") and not field.repeated:
+            name = inner.split(":")[0]
+            fields = [Field(name, scalar.start, scalar.end, True, scalar)] if name else []
+            return [Message(scalar.start, scalar.end, fields)]
+        return []
+
+    def unknown(self, node: Field, siblings: Sequence[Field]) -> FieldTable | None:
+        """A name that the message has no field for: notes it, and returns the field that was meant where it is one of the same message."""
+        level = self.levels[-1]
+        tables = [outer.table for outer in self.levels]
+        meant = meant_field(node.name, tables, frozenset(sibling.name for sibling in siblings))
+        if node.value is None and not node.colon and (meant is None or meant.up or meant.down):
+            self.find(STRAY, node.start, f"{show(node.name)} means nothing here", "a config holds lines such as name: value; comments start with #")
+            return None
+        owner = _owner(level)
+        if meant is None:
+            self.find(UNKNOWN, node.start, f"{owner} has no field {show(node.name)}", f"its fields are {', '.join(level.table.fields)}")
+            return None
+        if not meant.up and not meant.down:
+            self.misspelled(node, level.table, meant, owner)
+            return meant.field
+        if meant.up:
+            outer = self.levels[-1 - meant.up]
+            hint = f"it belongs into {_owner(outer)}: move it out of {owner}"
+            self.moved.append((outer, node, ()))
+        else:
+            hint = f"it belongs into {_nested(meant.down, meant.field)}"
+            self.moved.append((level, node, meant.down))
+        self.find(LEVEL, node.start, f"{owner} has no field {show(node.name)}", hint)
+        return None
+
+    def misspelled(self, node: Field, table: MessageTable, meant: Meant, owner: str = "") -> None:
+        """Notes a field's name that is almost right."""
+        edits = (Edit(node.start, node.end, meant.field.name),) if meant.sure else ()
+        self.find(UNKNOWN, node.start, f"{owner or 'a map entry'} has no field {show(node.name)}", f"did you mean '{meant.field.name}'?", *edits)
+
+
+def _owner(level: Level) -> str:
+    names = [part for part in level.path if isinstance(part, str)]
+    return f"'{names[-1]}'" if names else "the config"
+
+
+def _nested(down: tuple[str, ...], field: FieldTable) -> str:
+    opening = " { ".join(down)
+    return f"{opening} {{ {written_field(field)}{' }' * len(down)}"
+
+
+def written_field(field: FieldTable) -> str:
+    """The field with an example of its value."""
+    if field.kind is Kind.MESSAGE:
+        return f"{field.name} {{ ... }}"
+    value = example(field)
+    return f"{field.name}: [ {value} ]" if field.repeated else f"{field.name}: {value}"
+
+
+def _map_value(field: FieldTable) -> str:
+    assert field.message is not None
+    value = field.message.fields["value"]
+    if value.kind is not Kind.MESSAGE:
+        return example(value)
+    return '{ string_value: "..." }' if value.message is not None and value.message.name == "ModelParameter" else "{ ... }"
+
+
+def _same_scalar(one: Value | None, other: Value | None, text: str) -> bool:
+    return isinstance(one, Scalar) and isinstance(other, Scalar) and text[one.start : one.end] == text[other.start : other.end]

@@ -1,0 +1,72 @@
+"""Brackets of a protobuf text that do not match, and what was probably meant by them."""
+
+from __future__ import annotations
+
+from tritongen.sources.pbtxt_tokens import Token
+from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
+from tritongen.sources.pbtxt_values import BEHIND_A_NAME, ScalarReader
+
+CLOSERS = frozenset("}>]")
+
+
+class BracketReader(ScalarReader):
+    """Adds to the reader of scalars the brackets that are open.
+
+    `stack` holds, from the outside in, the closer that is waited for and where its opener is. `by_indent` takes a line that begins no further right than the
+    line of an opener for the end of that bracket; whether that ever happened is `closed_by_indent`.
+    """
+
+    def __init__(self, text: str, tokens: list[Token], faults: list[Fault], *, by_indent: bool) -> None:
+        super().__init__(text, tokens, faults)
+        self.by_indent = by_indent
+        self.closed_by_indent = False
+        self.stack: list[tuple[str, int]] = []
+        self._end_reported = False
+        self._dedented_at = -1
+
+    def closes_outside(self, kind: str, closer: str) -> bool:
+        """Deals with a closer that is not the expected one; True where it belongs to an outer bracket, so that the current one is over."""
+        start = self.tokens[self.index].start
+        if any(outer == kind for outer, _ in self.stack[:-1]):
+            opener = self.stack[-1][1]
+            self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is never closed: '{kind}' comes first, in {self.place(start)}", f"add the '{closer}'")
+            return True
+        if closer and kind != "]" and closer != "]":
+            opener = self.stack[-1][1]
+            message = f"'{kind}' closes what '{self.text[opener]}' opened in {self.place(opener)}"
+            self.fault(FaultKind.BRACKET, start, message, f"write '{closer}'", Edit(start, start + 1, closer))
+            self.tokens[self.index] = self.tokens[self.index]._replace(kind=closer)
+            return False
+        count = 0
+        while self.tokens[self.index].kind in CLOSERS and self.tokens[self.index].kind != closer:
+            count += 1
+            self.index += 1
+        what = f"'{kind}' closes nothing" if count == 1 else f"{count} closing brackets from here on close nothing"
+        self.fault(FaultKind.BRACKET, start, what, "remove it, or look for the bracket above that was closed too early")
+        return False
+
+    def report_unclosed_at_end(self, closer: str) -> None:
+        """Notes brackets that are open where the text ends: once, since one closer that is missing leaves all around it open."""
+        if not closer or self._end_reported:
+            return
+        self._end_reported = True
+        opener = self.stack[-1][1]
+        more = f" (nor {len(self.stack) - 1} around it)" if len(self.stack) > 1 else ""
+        self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is never closed{more}: the file ends first", f"add the '{closer}' where it belongs")
+
+    def is_dedented(self, start: int) -> bool:
+        """True where a line begins no further right than the line that opened the current bracket: then that bracket was to be closed before."""
+        if self._dedented_at == start:
+            return True
+        closer, opener = self.stack[-1]
+        line = self.text.rfind("\n", 0, start) + 1
+        opener_line = self.text.rfind("\n", 0, opener) + 1
+        if line == opener_line or self.text[line:start].strip() or self.tokens[self.index + 1].kind not in BEHIND_A_NAME:
+            return False
+        opener_text = self.text[opener_line:opener]
+        if start - line > len(opener_text) - len(opener_text.lstrip()):
+            return False
+        self._dedented_at = start
+        self.closed_by_indent = True
+        self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is not closed before {self.place(start)}", f"add the '{closer}'")
+        return True
