@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Carriers of really trained ONNX files. Their own dependencies are not wanted.
 MODELS := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3
 
-.PHONY: demo test test-system lint clean
+.PHONY: demo test test-system fuzz docs lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,7 +24,15 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not system"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not system and not fuzz"
+
+# Long runs with random and hostile input.
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest -m fuzz
+
+# Rewrites what is generated from the catalogue of rules.
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
 
 test-system: $(STAMP)
 	sh tests/system/install.sh

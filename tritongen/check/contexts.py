@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic
 from tritongen.errors import ModelFileError
 from tritongen.modelconfig.reading import ReadConfig, read_config
 from tritongen.repository.scan import CONFIG_NAME, ModelFolder
@@ -12,15 +13,58 @@ from tritongen.rules.context import ModelContext, ModelFile, ServerFacts
 from tritongen.signature import read_onnx
 
 
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model, looked at once: what rules see of it, and how its config was read.
+
+    Attributes:
+        context: what rules look at.
+        read: how config.pbtxt was read, with the findings of that.
+        config_path: where its config.pbtxt is, or would be.
+    """
+
+    context: ModelContext
+    read: ReadConfig
+    config_path: Path
+
+    @property
+    def parses(self) -> bool:
+        """Whether its config could be read; rules about a config say nothing about one that Triton cannot read either."""
+        return self.read.ok and not (self.context.folder and self.context.folder.config_problem)
+
+
+def load_model(folder: ModelFolder, server: ServerFacts) -> LoadedModel:
+    """A model's folder, for rules. ONNX files of the versions that Triton would load are opened; their weights are not read."""
+    context, read = model_context(folder, server)
+    return LoadedModel(context, read, folder.path / CONFIG_NAME)
+
+
+def load_lone_config(path: Path, text: bytes, server: ServerFacts) -> LoadedModel:
+    """A config.pbtxt of which nothing else is known."""
+    read = read_config(text, str(path))
+    return LoadedModel(ModelContext(read.config.name, read.config, True, server, read.locate, text=text), read, path)
+
+
+def reload_config(model: LoadedModel, text: bytes) -> LoadedModel:
+    """The same model with another text of its config, as `--fix` would leave it. Nothing is written."""
+    folder = model.context.folder
+    if folder is None:
+        return load_lone_config(model.config_path, text, model.context.server)
+    return load_model(dataclasses.replace(folder, config=text), model.context.server)
+
+
 def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContext, ReadConfig]:
     """One model's context, and how its config was read (with the findings of that)."""
-    read = read_config(folder.config or b"", str(folder.path / CONFIG_NAME))
+    text = folder.config or b""
+    read = read_config(text, str(folder.path / CONFIG_NAME))
     config = read.config
     if not config.name:
         config.name = folder.name
-    context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, folder.config or b"")
-    files = {number: _model_file(folder, f"{name}/{context.resolved.filename}") for number, name in context.versions.loaded.items()} if context.is_onnx else {}
-    return ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, files, folder.config or b""), read
+    context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text)
+    if not context.is_onnx:
+        return context, read
+    files = {number: _model_file(folder, f"{name}/{context.resolved.filename}") for number, name in context.versions.loaded.items()}
+    return dataclasses.replace(context, models=files), read
 
 
 def _model_file(folder: ModelFolder, name: str) -> ModelFile:
@@ -35,14 +79,4 @@ def _model_file(folder: ModelFolder, name: str) -> ModelFile:
     try:
         return ModelFile(read_onnx(folder.path / name))
     except ModelFileError as error:
-        return ModelFile(problems=_diagnostics(error))
-
-
-def _diagnostics(error: ModelFileError) -> tuple[Diagnostic, ...]:
-    return error.diagnostics
-
-
-def lone_config_context(path: Path, text: bytes, server: ServerFacts) -> tuple[ModelContext, ReadConfig]:
-    """The context of a config.pbtxt of which nothing else is known."""
-    read = read_config(text, str(path))
-    return ModelContext(read.config.name, read.config, True, server, read.locate, text=text), read
+        return ModelFile(problems=error.diagnostics)

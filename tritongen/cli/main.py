@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 _COMMANDS = {
     "render": "write the model repository of a spec",
+    "check": "check any model repository by Triton's own rules",
     "init": "write a starter spec for ONNX models",
     "serve": "serve a spec or a repository on a real Triton, here",
     "infer": "send one request to a running Triton",
@@ -63,6 +65,10 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command line. What tritongen raises on purpose is printed and becomes its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets an escape, and never a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(argv))
 
 

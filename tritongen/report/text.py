@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -19,17 +20,41 @@ def format_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
     return "\n".join(format_diagnostic(diagnostic) for diagnostic in diagnostics)
 
 
+def format_by_model(diagnostics: Iterable[Diagnostic]) -> str:
+    """The same under a heading for each model; findings without a model come as they are."""
+    blocks: list[str] = []
+    model = ""
+    for diagnostic in diagnostics:
+        if diagnostic.model and diagnostic.model != model:
+            blocks.append(click.style(f"model {printable(diagnostic.model)}", bold=True, underline=True) + "\n")
+        model = diagnostic.model
+        blocks.append(format_diagnostic(dataclasses.replace(diagnostic, model="")))
+    return "\n".join(blocks)
+
+
 def format_diagnostic(diagnostic: Diagnostic) -> str:
     """One finding as a block of lines, the last one ending in a newline."""
     head = click.style(diagnostic.severity.value, fg=_COLOURS[diagnostic.severity], bold=True)
-    place = click.style(f"{diagnostic.location}: ", bold=True) if diagnostic.location else ""
-    model = f" (model {diagnostic.model})" if diagnostic.model and f"'{diagnostic.model}'" not in diagnostic.message else ""
-    lines = [f"{place}{head} {diagnostic.code}{model}: {diagnostic.message}", *_snippet(diagnostic.location)]
+    place = click.style(f"{printable(str(diagnostic.location))}: ", bold=True) if diagnostic.location else ""
+    model = f" (model {printable(diagnostic.model)})" if diagnostic.model and f"'{diagnostic.model}'" not in diagnostic.message else ""
+    lines = [f"{place}{head} {diagnostic.code}{model}: {printable(diagnostic.message)}", *_snippet(diagnostic.location)]
     if diagnostic.consequence:
-        lines.append(f"    what follows: {diagnostic.consequence}")
+        lines.append(f"    what follows: {printable(diagnostic.consequence)}")
     if diagnostic.hint:
-        lines.append(f"    what to do: {diagnostic.hint}")
+        # A hint may hold several lines of a config.
+        first, *more = diagnostic.hint.splitlines()
+        lines += [f"    what to do: {printable(first)}", *(f"      {printable(line)}" for line in more)]
     return "\n".join(lines) + "\n"
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows and does not obey: control characters, and bytes of file names that are no UTF-8, as escapes."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    """An escape of two digits for a byte that `os.fsdecode` kept as a surrogate, and for control characters what Python writes."""
+    return f"\\x{ord(char) - 0xDC00:02x}" if 0xDC80 <= ord(char) <= 0xDCFF else char.encode("unicode_escape").decode()
 
 
 def _snippet(location: Location | None) -> list[str]:

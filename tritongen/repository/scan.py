@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ CONFIG_NAME = "config.pbtxt"
 CONFIG_LIMIT_BYTES = 16 << 20
 """A config above this size is not read: no person and no tool writes one."""
 
-_MOST_ENTRIES = 20_000
+_MOST_ENTRIES = 50_000
 _DEEPEST = 8
 
 
@@ -44,6 +45,7 @@ class ModelFolder:
         entries: everything below it, by POSIX path relative to it.
         config: the bytes of config.pbtxt; None where there is none, or it cannot be read (`config_problem` says why).
         config_problem: why an existing config.pbtxt was not read.
+        truncated: the folder holds more than was looked at, so that a file missing in `entries` may be there.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ModelFolder:
     entries: Mapping[str, FileFacts] = field(default_factory=dict)
     config: bytes | None = None
     config_problem: str = ""
+    truncated: bool = False
 
     @property
     def subfolders(self) -> tuple[str, ...]:
@@ -76,9 +79,10 @@ def scan_repository(path: Path) -> Repository:
     """Look at a repository. Raises OSError where its folder cannot be listed."""
     root = path.resolve()
     models, strays = [], []
-    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-        facts = _facts(Path(entry.path), root)
-        if facts.kind == "folder":
+    with os.scandir(path) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
+        if _facts(entry, root).kind == "folder":
             models.append(scan_model(path / entry.name, root=root))
         else:
             strays.append(entry.name)
@@ -89,36 +93,43 @@ def scan_model(path: Path, *, root: Path | None = None) -> ModelFolder:
     """Look at one model's folder. Links that lead out of `root` (by default the folder itself) are not followed."""
     root = root if root is not None else path.resolve()
     entries: dict[str, FileFacts] = {}
-    _walk(path, "", root, entries, 0)
+    complete = _walk(path, root, entries)
     config, problem = _read_config(path / CONFIG_NAME, entries.get(CONFIG_NAME))
-    return ModelFolder(path.resolve().name if path.name in ("", ".", "..") else path.name, path, entries, config, problem)
+    name = path.resolve().name if path.name in ("", ".", "..") else path.name
+    return ModelFolder(name, path, entries, config, problem, truncated=not complete)
 
 
-def _walk(folder: Path, prefix: str, root: Path, entries: dict[str, FileFacts], depth: int) -> None:
+def _walk(folder: Path, root: Path, entries: dict[str, FileFacts]) -> bool:
+    """Fill `entries`, the nearest first, so that what Triton looks for is there even where a folder holds too much. False where it does."""
+    waiting = deque([(str(folder), "", 0)])
+    while waiting:
+        here, prefix, depth = waiting.popleft()
+        try:
+            with os.scandir(here) as listed:
+                found = sorted(listed, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in found:
+            if len(entries) >= _MOST_ENTRIES:
+                return False
+            facts = _facts(entry, root)
+            entries[prefix + entry.name] = facts
+            if facts.kind == "folder" and depth < _DEEPEST:
+                waiting.append((entry.path, f"{prefix}{entry.name}/", depth + 1))
+    return True
+
+
+def _facts(entry: os.DirEntry[str], root: Path) -> FileFacts:
     try:
-        listed = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in listed:
-        if len(entries) >= _MOST_ENTRIES:
-            return
-        facts = _facts(Path(entry.path), root)
-        entries[prefix + entry.name] = facts
-        if facts.kind == "folder" and depth < _DEEPEST:
-            _walk(Path(entry.path), f"{prefix}{entry.name}/", root, entries, depth + 1)
-
-
-def _facts(path: Path, root: Path) -> FileFacts:
-    try:
-        if path.is_symlink() and not path.resolve(strict=True).is_relative_to(root):
+        if entry.is_symlink() and not Path(entry.path).resolve(strict=True).is_relative_to(root):
             return FileFacts("link")
-        status = path.stat()
+        status = entry.stat()
     except (OSError, RuntimeError):  # a loop of links is a RuntimeError up to Python 3.12
         return FileFacts("link")
     if stat.S_ISDIR(status.st_mode):
-        return FileFacts("folder", readable=os.access(path, os.R_OK | os.X_OK))
+        return FileFacts("folder", readable=os.access(entry.path, os.R_OK | os.X_OK))
     if stat.S_ISREG(status.st_mode):
-        return FileFacts("file", status.st_size, os.access(path, os.R_OK))
+        return FileFacts("file", status.st_size, os.access(entry.path, os.R_OK))
     return FileFacts("other")
 
 
@@ -126,7 +137,9 @@ def _read_config(path: Path, facts: FileFacts | None) -> tuple[bytes | None, str
     if facts is None:
         return None, ""
     if facts.kind != "file":
-        return None, {"folder": "it is a folder", "link": "it is a link that leads out of the repository, or nowhere"}.get(facts.kind, "it is not a regular file")
+        return None, {"folder": "it is a folder", "link": "it is a link that leads out of the repository, or nowhere"}.get(
+            facts.kind, "it is not a regular file"
+        )
     if facts.size > CONFIG_LIMIT_BYTES:
         return None, f"it has {facts.size / 2**20:.0f} MiB; that is no config"
     try:

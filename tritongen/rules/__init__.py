@@ -18,6 +18,7 @@ from tritongen.rules import (
     plans,
     queue,
     releases,
+    repositories,
     security,
     sequences,
     tensors,
@@ -31,6 +32,7 @@ __all__ = ["RULES", "Consequence", "Edit", "Finding", "ModelContext", "ModelFile
 
 _FAMILIES = (
     layout,
+    repositories,
     backends,
     versions,
     tensors,

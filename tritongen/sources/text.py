@@ -67,7 +67,7 @@ def read_text(path: Path) -> SourceText:
     the place of the real one: Git LFS pointers and web pages.
     """
     name = str(path)
-    data = _read_bytes(path, name)
+    data = read_bytes(path)
     text = _decode(data, name)
     source = SourceText(name, text)
     if text.startswith("version https://git-lfs.github.com/spec/"):
@@ -82,8 +82,9 @@ def _refused(location: Location, code: str, message: str, hint: str) -> InputErr
     return InputError([Diagnostic(code, message, location, hint=hint)])
 
 
-def _read_bytes(path: Path, name: str) -> bytes:
-    """The file's bytes. Raises InputError where it cannot be read; never waits on a pipe or a device."""
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes. Raises InputError (TG001) where it cannot be read or has more than MAX_BYTES; never waits on a pipe or a device."""
+    name = str(path)
     place = Location(name)
     if "\0" in name:
         raise _refused(Location(name.replace("\0", "\\0")), "TG001", "the path holds a NUL character, which no file name can have", "give the path of a file")

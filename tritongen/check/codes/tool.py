@@ -1,0 +1,144 @@
+"""TG040 to TG079 and TG9xx: tritongen's own commands, their arguments and the places they write to."""
+
+from __future__ import annotations
+
+from tritongen.check.codes.entry import CodeEntry
+from tritongen.rules.rule import Consequence
+
+_PATH = "Check the path and its permissions."
+
+
+def _entry(code: str, name: str, summary: str, why: str, fix: str = _PATH) -> CodeEntry:
+    return CodeEntry(code, name, None, summary, why, fix)
+
+
+ENTRIES = (
+    _entry("TG040", "unreadable-repository", "The model repository can be read.", "render compares what is there with what it would write."),
+    _entry("TG041", "repository-that-is-no-folder", "A model repository is a folder.", "Models are its sub-folders.", "Choose another place with -o."),
+    _entry(
+        "TG042", "model-folder-as-repository", "The repository is not a model's own folder.", "Triton takes every folder in it for a model.", "Give its parent."
+    ),
+    _entry(
+        "TG043",
+        "hand-edit-in-the-way",
+        "render overwrites no file that was edited by hand.",
+        "The header of a generated config holds a hash of its text; a difference is somebody's work.",
+        "Move the change into the spec (`config:` takes any field), or overwrite it with --force.",
+    ),
+    _entry("TG044", "unwritable-repository", "The model repository can be written.", "The operating system refused it."),
+    _entry("TG045", "spec-in-the-way", "init overwrites no spec.", "It may hold somebody's work.", "Write another one with -o, or overwrite it with --force."),
+    _entry("TG046", "unwritable-spec", "The new spec can be written.", "The operating system refused it."),
+    _entry(
+        "TG047",
+        "nothing-to-serve",
+        "serve needs a spec or a model repository.",
+        "The path is neither.",
+        "Give a spec.yaml, or the folder of a model repository.",
+    ),
+    _entry(
+        "TG060",
+        "address-of-no-server",
+        "The address of a server has a protocol, a host and a port.",
+        "http and gRPC listen on different ports.",
+        "Write it as grpc://host:8001 or http://host:8000.",
+    ),
+    _entry(
+        "TG061",
+        "request-that-does-not-fit",
+        "A request has the inputs, dtypes and shapes of the model.",
+        "Triton refuses it otherwise.",
+        "Correct the inputs that the message names.",
+    ),
+    _entry("TG062", "no-such-input", "Inputs that are given exist in the model.", "The value would go nowhere.", "Use one of the model's names."),
+    _entry("TG063", "batch-over-the-maximum", "A batch is no larger than max_batch_size.", "Triton refuses larger requests.", "Ask for fewer rows."),
+    _entry(
+        "TG064",
+        "input-that-cannot-be-made-up",
+        "Inputs without a value get one that is made up from shape and dtype.",
+        "Some shapes cannot be guessed.",
+        "Give the shape or the value.",
+    ),
+    _entry("TG065", "unwritable-output", "Outputs can be written.", "The operating system refused it.", "Choose another folder with -o."),
+    _entry(
+        "TG070",
+        "nothing-to-check",
+        "A path to check is a model repository, a model's folder or a config.pbtxt.",
+        "Anything else has no rules of Triton's.",
+        "Give the folder that holds one sub-folder for each model.",
+    ),
+    _entry(
+        "TG071",
+        "unknown-code",
+        "--select, --ignore and suppressions name codes that exist.",
+        "A misspelt code would silently select nothing.",
+        "Use a code, the beginning of one (TG25), or a name.",
+    ),
+    _entry("TG072", "release-in-another-form", "A release is written as YY.MM.", "It is the tag of NVIDIA's container.", "Write it as in --release 25.08."),
+    _entry(
+        "TG073",
+        "wrong-settings",
+        "Settings in pyproject.toml and tritongen.toml have keys and values that exist.",
+        "A misspelt setting would silently do nothing.",
+        "Correct the setting.",
+    ),
+    CodeEntry(
+        "TG074",
+        "unused-suppression",
+        Consequence.FRAGILE,
+        "A suppression comment suppresses something.",
+        "A comment that suppresses nothing hides the next real finding of that code.",
+        "Remove the comment, or the code from its list.",
+        '# tritongen: ignore[TG371]\nname: "m"',
+        'name: "m"',
+    ),
+    CodeEntry(
+        "TG075",
+        "unreadable-config",
+        Consequence.REFUSED,
+        "config.pbtxt is a regular file that can be read.",
+        "Triton reads it when it loads the model; a folder, a pipe or a missing permission ends that.",
+        "Make it a regular file that the server's user may read.",
+    ),
+    CodeEntry(
+        "TG076",
+        "config-out-of-reach",
+        Consequence.FRAGILE,
+        "config.pbtxt lies inside the repository and has a size that people write.",
+        "Links that lead out of the repository are not followed, and files of many megabytes are not read: nothing about the model was checked.",
+        "Copy the file into the model's folder.",
+    ),
+    CodeEntry(
+        "TG077",
+        "too-many-files",
+        Consequence.FRAGILE,
+        "A model's folder holds files in numbers that can be looked at.",
+        "Triton looks through the folder whenever it polls. Rules about files were left out, since not all of them were looked at.",
+        "Move what is not part of the model elsewhere.",
+    ),
+    _entry("TG078", "fix-that-cannot-be-written", "--fix can write the files it mends.", "The operating system refused it, or the file changed meanwhile."),
+    _entry("TG079", "unwritable-report", "The report can be written.", "The operating system refused it.", "Choose another file with -o."),
+    _entry(
+        "TG901", "server-options", "Options of the embedded server fit together.", "Triton would end at once.", "Correct the option that the message names."
+    ),
+    _entry(
+        "TG902",
+        "repository-to-serve-missing",
+        "The model repository to serve is a folder that exists.",
+        "Triton would end at once.",
+        "Give the folder that holds one sub-folder for each model.",
+    ),
+    _entry(
+        "TG903",
+        "config-this-machine-cannot-honour",
+        "With --strict a model is served exactly as its config asks.",
+        "This machine has no GPU, or no TensorRT.",
+        "Serve it where the GPU is, or leave out --strict.",
+    ),
+    _entry(
+        "TG904",
+        "plan-without-source",
+        "A TensorRT plan is served here from its source ONNX.",
+        "The embedded server has no TensorRT backend.",
+        "Put the ONNX where `tritongen render` puts it.",
+    ),
+)
