@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritongen.modelconfig.binding_maps import MapNotes
-from tritongen.modelconfig.binding_notes import COLON, Level, Path, Place, written_field
+from tritongen.modelconfig.binding_notes import Level, Path, Place, written_field
 from tritongen.modelconfig.binding_scalars import TYPE
 from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
 from tritongen.modelconfig.suggestions import meant_field
@@ -24,12 +24,12 @@ class Binder(MapNotes):
 
     def bind(self, message: Any, table: MessageTable, fields: list[Field]) -> None:
         """Fills the outermost message."""
-        self._fill(message, table, fields, ())
+        self._fill(message, table, fields, (), "the config")
         for level, field, down in self.moved:
             self._place_moved(level, field, down)
 
-    def _fill(self, message: Any, table: MessageTable, fields: list[Field], path: Path) -> None:
-        self.levels.append(Level(message, table, path))
+    def _fill(self, message: Any, table: MessageTable, fields: list[Field], path: Path, owner: str) -> None:
+        self.levels.append(Level(message, table, path, owner))
         given: dict[str, Field] = {}
         for node in fields:
             if len(self.scalars.findings) >= MAX_FINDINGS:
@@ -39,6 +39,8 @@ class Binder(MapNotes):
                 continue
             if not field.repeated and self.is_double(field, node, table, given):
                 continue
+            if node.quoted or not node.colon:
+                self.check_name(node, field)
             if node.value is None:
                 self.without_value(field, node)
             elif field.is_map:
@@ -54,19 +56,14 @@ class Binder(MapNotes):
 
     def _scalar(self, message: Any, field: FieldTable, node: Field, path: Path) -> None:
         value = node.value
-        if not node.colon:
-            hint = f"write {field.name}: and then the value"
-            if isinstance(value, Items):
-                self.find(COLON, node.end, f"a colon is missing behind '{field.name}'", hint, Edit(node.end, node.end, ":"))
-            else:
-                self.message_for_scalar(field, node, value)
-                return
         if field.repeated:
             self._scalars(message, field, node, (*path, field.name))
             return
         if isinstance(value, Items):
-            self.find(TYPE, value.start, f"'{field.name}' takes one value, and a list is given", f"write such as {written_field(field)}")
-            value = value.items[0] if len(value.items) == 1 else None
+            only = value.items[0] if len(value.items) == 1 else None
+            edits = (Edit(value.start, value.end, self.text[only.start : only.end]),) if only is not None and value.end > value.start else ()
+            self.find(TYPE, value.start, f"'{field.name}' takes one value, and a list is given", f"write such as {written_field(field)}", *edits)
+            value = only
         if isinstance(value, Message):
             self.message_for_scalar(field, node, value)
         elif isinstance(value, Scalar):
@@ -103,7 +100,7 @@ class Binder(MapNotes):
             else:
                 child = getattr(message, field.name)
                 child.SetInParent()
-            self._fill(child, field.message, item.fields, item_path)
+            self._fill(child, field.message, item.fields, item_path, f"'{field.name}'")
 
     def _entry(self, message: Any, field: FieldTable, node: Field, entry: Message, path: Path) -> None:
         """One entry of a map, whose key and value may come in either order or be missing; a later entry of the same key replaces an earlier one."""
@@ -122,6 +119,8 @@ class Binder(MapNotes):
                 self.is_double(known, part, field.message, given)
             else:
                 given[known.name] = part
+                if part.quoted or not part.colon:
+                    self.check_name(part, known)
         target = getattr(message, field.name)
         map_path = (*path, field.name)
         self.places.setdefault(map_path, Place(node.start, node.start))
@@ -158,11 +157,11 @@ class Binder(MapNotes):
             self.bare_parameter(child, field.message.fields["string_value"], node.value, path)
             return
         for item in self.messages(field, node, node.value)[:1]:
-            self._fill(child, field.message, item.fields, path)
+            self._fill(child, field.message, item.fields, path, f"the value of '{key}'")
 
     def _place_moved(self, level: Level, node: Field, down: tuple[str, ...]) -> None:
         """Puts a field where it belongs, as far as that is one place and nothing is there yet."""
-        message, table, path = level
+        message, table, path, _ = level
         for name in down:
             field = table.fields[name]
             if field.repeated or (field.oneof and message.WhichOneof(field.oneof) not in (None, name)):
@@ -176,5 +175,5 @@ class Binder(MapNotes):
         if not field.repeated and self.was_given(message, field):
             return
         count = len(self.scalars.findings)
-        self._fill(message, table, [node], path)
+        self._fill(message, table, [node], path, level.owner)
         del self.scalars.findings[count:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritongen.modelconfig.binding_scalars import TYPE, ScalarBinder, show
+from tritongen.modelconfig.binding_scalars import QUOTES, TYPE, ScalarBinder, show
 from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
 from tritongen.modelconfig.suggestions import Meant, example, meant_field
 from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar, Value
@@ -25,11 +25,12 @@ class Place(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A message that is being filled, its type, and its path from the outermost one."""
+    """A message that is being filled, its type, its path from the outermost one, and what people call it."""
 
     message: Any
     table: MessageTable
     path: Path
+    owner: str
 
 
 class FieldNotes:
@@ -71,6 +72,15 @@ class FieldNotes:
         self.find(DOUBLE, node.start, f"'{field.name}' is given twice, here and in {where}, and may be given once", hint, *edits)
         return True
 
+    def check_name(self, node: Field, field: FieldTable) -> None:
+        """Notes a name in quotes, and one without the colon that a plain value needs."""
+        if node.quoted:
+            edits = (Edit(node.start, node.start + 1, ""), Edit(node.end - 1, node.end, ""))
+            self.find(QUOTES, node.start, f"the field's name '{field.name}' is in quotes", f"write {field.name} without quotes", *edits)
+        if not node.colon and field.kind is not Kind.MESSAGE and isinstance(node.value, Scalar | Items):
+            hint = f"write {field.name}: and then the value"
+            self.find(COLON, node.end, f"a colon is missing behind '{field.name}'", hint, Edit(node.end, node.end, ":"))
+
     def without_value(self, field: FieldTable, node: Field) -> None:
         """Notes a name with nothing behind it."""
         self.find(MISSING, node.start, f"'{field.name}' has no value", f"write such as {written_field(field)}")
@@ -106,7 +116,8 @@ class FieldNotes:
         written = show(self.text[scalar.start : scalar.end])
         inner = _SWITCHES.get(field.message.name, "")
         choices = scalar.content if scalar.content in field.message.fields else ""
-        hint = f"write {field.name} {{ {choices + ' { }' if choices else inner or '...'} }}"
+        inside = choices + " { }" if choices else inner if inner or (scalar.kind == "id" and scalar.content.casefold() == "true") else "..."
+        hint = f"write {field.name} {{ {inside} }}".replace("{  }", "{ }")
         if field.is_map:
             hint = f'write {field.name} {{ key: "..." value: {_map_value(field)} }}'
         self.find(TYPE, scalar.start, f"'{field.name}' needs braces, and {written} is given", hint)
@@ -123,11 +134,17 @@ class FieldNotes:
         level = self.levels[-1]
         tables = [outer.table for outer in self.levels]
         meant = meant_field(node.name, tables, frozenset(sibling.name for sibling in siblings))
-        if node.value is None and not node.colon and (meant is None or meant.up or meant.down):
-            self.find(STRAY, node.start, f"{show(node.name)} means nothing here", "a config holds lines such as name: value; comments start with #")
+        if not node.colon and (node.value is None or isinstance(node.value, Scalar)) and (meant is None or not meant.sure):
+            words = self.text[node.start : node.end if node.value is None else node.value.end]
+            self.find(STRAY, node.start, f"{show(words)} means nothing here", "a config holds lines such as name: value; comments start with #")
             return None
-        owner = _owner(level)
+        owner = level.owner
         if meant is None:
+            first, _, rest = node.name.partition(".")
+            if rest and first in level.table.fields:
+                hint = f"write one message in the other: {' { '.join(node.name.split('.'))}: ...{' }' * node.name.count('.')}"
+                self.find(UNKNOWN, node.start, f"{show(node.name)} is a path, and no field's name", hint)
+                return None
             self.find(UNKNOWN, node.start, f"{owner} has no field {show(node.name)}", f"its fields are {', '.join(level.table.fields)}")
             return None
         if not meant.up and not meant.down:
@@ -135,7 +152,7 @@ class FieldNotes:
             return meant.field
         if meant.up:
             outer = self.levels[-1 - meant.up]
-            hint = f"it belongs into {_owner(outer)}: move it out of {owner}"
+            hint = f"it belongs into {outer.owner}: move it out of {owner}"
             self.moved.append((outer, node, ()))
         else:
             hint = f"it belongs into {_nested(meant.down, meant.field)}"
@@ -145,13 +162,9 @@ class FieldNotes:
 
     def misspelled(self, node: Field, table: MessageTable, meant: Meant, owner: str = "") -> None:
         """Notes a field's name that is almost right."""
-        edits = (Edit(node.start, node.end, meant.field.name),) if meant.sure else ()
+        fits = isinstance(node.value, Message | Items) if meant.field.kind is Kind.MESSAGE else isinstance(node.value, Scalar | Items)
+        edits = (Edit(node.start, node.end, meant.field.name),) if meant.sure and fits else ()
         self.find(UNKNOWN, node.start, f"{owner or 'a map entry'} has no field {show(node.name)}", f"did you mean '{meant.field.name}'?", *edits)
-
-
-def _owner(level: Level) -> str:
-    names = [part for part in level.path if isinstance(part, str)]
-    return f"'{names[-1]}'" if names else "the config"
 
 
 def _nested(down: tuple[str, ...], field: FieldTable) -> str:

@@ -17,6 +17,7 @@ _TRUE, _FALSE = ("true", "True", "t"), ("false", "False", "f")
 _LIKE_TRUE, _LIKE_FALSE = ("true", "yes", "on", "1", "1.0", "enabled", "y"), ("false", "no", "off", "0", "0.0", "disabled", "n")
 _TEMPLATE = re.compile(r"\$\{[^{}]*\}|\{\{[^{}]*\}\}|\$[A-Za-z_]\w*|%[A-Za-z_]\w*%|<[A-Za-z_][\w ]*>|@[A-Za-z_]\w*@")
 _PLAIN_WORDS = re.compile(r"[^\"\\\n]*")
+_MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _LONGEST_SHOWN = 60
 _FLOAT_MAX = float.fromhex("0x1.fffffep+127")
 _ROUNDS_TO_FLOAT_MAX = 3.4028235677973366e38  # protobuf prints the greatest float as 3.4028235e+38, which is more, and must read it back
@@ -135,8 +136,11 @@ class ScalarBinder:
             hint = f"a leading 0 makes a number octal; write {value} if it is decimal"
         elif re.fullmatch(r"0[bo][0-9]+", word):
             hint = "write the number in decimal or, with 0x, in hexadecimal digits"
-        elif (match := re.fullmatch(r"([0-9.]+)([A-Za-z]+)", word)) is not None:
-            hint = f"write the number alone, without '{match.group(2)}'" + (", in microseconds" if "microseconds" in field.name else "")
+        elif (match := re.fullmatch(r"([0-9]{1,15})([A-Za-z]+)", word)) is not None:
+            hint = f"write the number alone, without '{match.group(2)}'"
+            if field.name.endswith("_microseconds"):
+                factor = _MICROSECONDS.get(match.group(2))
+                hint = f"write {int(match.group(1)) * factor}, in microseconds" if factor else f"{hint}, in microseconds"
         what = "is a whole number" if field.kind is Kind.INT else "is a number"
         self.find(NUMBER, scalar.start, f"'{field.name}' {what}, and {self._written(scalar)} is none", hint)
         return value if value is not None and not scalar.negative and field.low <= value <= field.high else None

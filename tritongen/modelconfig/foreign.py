@@ -24,6 +24,7 @@ _YAML_ITEM = re.compile(r"^[ \t]*- +[\w\"']+[ \t]*:|^---[ \t]*\r?$|^[ \t]*- +[\w
 _YAML_BLOCK = re.compile(r"^([ \t]*)[A-Za-z_]\w*:[ \t]*\r?\n\1[ \t]*(?:- |[ \t]+[A-Za-z_]\w*:)", re.MULTILINE)
 _TOML = re.compile(r"^\[\[?[\w.]+\]\]?[ \t]*\r?$", re.MULTILINE)
 _LOOKED_AT = 65_536
+_ODD_BYTES = 8
 
 
 class Foreign(NamedTuple):
@@ -41,7 +42,7 @@ def binary(data: bytes) -> Foreign | None:
             return Foreign(f"the file is {what}, not a config", 0, "check that the right file was copied to config.pbtxt")
     head = data[:_LOOKED_AT]
     odd = sum(head.count(bytes([code])) for code in range(32) if code not in (9, 10, 11, 12, 13))
-    if odd * 20 > len(head) and not data.startswith((*_UTF_16, *_UTF_32)):
+    if odd >= _ODD_BYTES and odd * 20 > len(head) and not data.startswith((*_UTF_16, *_UTF_32)):
         return Foreign(
             "the file is binary data, not text", 0, "check that the right file was copied to config.pbtxt; a config in protobuf's binary form is not read"
         )

@@ -26,14 +26,11 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "dimension": ("dims", "dim"),
     "dimensions": ("dims", "dim"),
     "maxbatch": ("max_batch_size",),
-    "batchsize": ("max_batch_size",),
     "maxbatchsizes": ("max_batch_size",),
     "modelname": ("name",),
+    "model": ("model_name",),
     "instance": ("instance_group",),
     "instances": ("instance_group",),
-    "group": ("instance_group",),
-    "device": ("gpus", "kind"),
-    "devices": ("gpus",),
     "deviceids": ("gpus",),
     "gpuids": ("gpus",),
     "gpuid": ("gpus",),
@@ -41,31 +38,42 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "replicas": ("count",),
     "instancecount": ("count",),
     "devicetype": ("kind",),
-    "maxqueuedelay": ("max_queue_delay_microseconds",),
     "maxqueuedelayus": ("max_queue_delay_microseconds",),
-    "maxqueuedelayms": ("max_queue_delay_microseconds",),
-    "queuedelay": ("max_queue_delay_microseconds",),
-    "preferredsize": ("preferred_batch_size",),
     "inputmapping": ("input_map",),
     "outputmapping": ("output_map",),
     "steps": ("step",),
-    "models": ("step",),
-    "filename": ("default_model_filename", "label_filename"),
     "modelfilename": ("default_model_filename",),
-    "modelfile": ("default_model_filename",),
-    "labels": ("label_filename",),
     "labelfile": ("label_filename",),
-    "batching": ("dynamic_batching",),
     "dynamicbatcher": ("dynamic_batching",),
-    "batcher": ("dynamic_batching",),
     "sequencebatcher": ("sequence_batching",),
-    "ensemble": ("ensemble_scheduling",),
-    "ensemblescheduler": ("ensemble_scheduling",),
     "warmup": ("model_warmup",),
     "warmups": ("model_warmup",),
-    "cache": ("response_cache",),
     "optimisation": ("optimization",),
     "optimisations": ("optimization",),
+    "params": ("parameters",),
+    "param": ("parameters",),
+    "stringparam": ("string_value",),
+}
+"""Names that mean the same, so that one can be put for the other. Of several, the message has one."""
+
+_RELATED_NAMES: dict[str, tuple[str, ...]] = {
+    "batchsize": ("max_batch_size",),
+    "group": ("instance_group",),
+    "device": ("gpus", "kind"),
+    "devices": ("gpus",),
+    "maxqueuedelay": ("max_queue_delay_microseconds",),
+    "maxqueuedelayms": ("max_queue_delay_microseconds",),
+    "queuedelay": ("max_queue_delay_microseconds",),
+    "preferredsize": ("preferred_batch_size",),
+    "models": ("step",),
+    "filename": ("default_model_filename", "label_filename"),
+    "modelfile": ("default_model_filename",),
+    "labels": ("label_filename",),
+    "batching": ("dynamic_batching",),
+    "batcher": ("dynamic_batching",),
+    "ensemble": ("ensemble_scheduling",),
+    "ensemblescheduler": ("ensemble_scheduling",),
+    "cache": ("response_cache",),
     "accelerators": ("execution_accelerators",),
     "gpuaccelerator": ("gpu_execution_accelerator",),
     "cpuaccelerator": ("cpu_execution_accelerator",),
@@ -75,10 +83,7 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "versions": ("version_policy", "versions"),
     "version": ("model_version", "version_policy"),
     "policy": ("version_policy",),
-    "params": ("parameters",),
-    "param": ("parameters",),
     "framework": ("platform", "backend"),
-    "stringparam": ("string_value",),
     "intvalue": ("string_value",),
     "int64value": ("string_value",),
     "int64param": ("string_value",),
@@ -94,6 +99,11 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "k": ("key",),
     "v": ("value",),
 }
+"""Names behind which people look for a field, and whose value may be another (another unit, a part of it)."""
+
+_LIKELY = ("dynamic_batching", "instance_group", "input", "optimization", "version_policy")
+"""Where people mean a field to be that several messages have."""
+
 _OTHER_DTYPES = {
     "float": "TYPE_FP32",
     "double": "TYPE_FP64",
@@ -137,9 +147,10 @@ def meant_field(name: str, tables: Sequence[MessageTable], given: frozenset[str]
     """
     table = tables[-1]
     plain = _plain(name)
-    for other in _OTHER_NAMES.get(plain, ()):
-        if other in table.fields:
-            return Meant(table.fields[other], sure=True)
+    for names, sure in ((_OTHER_NAMES, True), (_RELATED_NAMES, False)):
+        for other in names.get(plain, ()):
+            if other in table.fields:
+                return Meant(table.fields[other], sure)
     spelled = {_plain(known): field for known, field in table.fields.items()}
     for candidate in (plain, plain + "s", plain.removesuffix("s"), plain.removesuffix("es"), "model" + plain):
         if candidate in spelled:
@@ -147,7 +158,7 @@ def meant_field(name: str, tables: Sequence[MessageTable], given: frozenset[str]
     for up in range(1, len(tables)):
         if name in tables[-1 - up].fields:
             return Meant(tables[-1 - up].fields[name], sure=False, up=up)
-    places = sorted(_places_inside(name, table, ()), key=lambda place: (place[0][0] not in given, len(place[0])))
+    places = sorted(_places_inside(name, table, ()), key=lambda place: (place[0][0] not in given, place[0][0] not in _LIKELY, len(place[0])))
     if places:
         return Meant(places[0][1], sure=False, down=places[0][0])
     close = difflib.get_close_matches(name, table.fields, n=1, cutoff=_CUTOFF)
@@ -187,7 +198,7 @@ def meant_enum(name: str, field: FieldTable) -> tuple[str, bool] | None:
 def example(field: FieldTable) -> str:
     """How a value of the field is written."""
     if field.kind is Kind.ENUM:
-        return next(reversed(field.enum_values)) if field.enum_name != "DataType" else "TYPE_FP32"
+        return "TYPE_FP32" if field.enum_name == "DataType" else list(field.enum_values)[min(1, len(field.enum_values) - 1)]
     if field.kind is Kind.MESSAGE:
         return "{ ... }"
     return {Kind.STRING: '"text"', Kind.INT: "8", Kind.FLOAT: "0.5", Kind.BOOL: "true"}[field.kind]

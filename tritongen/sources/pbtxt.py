@@ -9,7 +9,7 @@ from __future__ import annotations
 from tritongen.sources.pbtxt_brackets import CLOSERS, BracketReader
 from tritongen.sources.pbtxt_mending import MENDED, mend
 from tritongen.sources.pbtxt_tokens import END, ID, STRINGS, TEMPLATE, Token, tokenize
-from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Value
+from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
 
 MAX_DEPTH = 48
 """Deeper nesting is given up on. C++ protobuf sets no limit, but no message of Triton's nests deeper than ten."""
@@ -56,6 +56,9 @@ class _Parser(BracketReader):
                     return start
                 fields.append(self.read_field())
                 kind = tokens[self.index].kind
+                if kind == "," and self.has_value_behind_comma():
+                    self.read_bare_list(fields[-1])
+                    kind = tokens[self.index].kind
                 if kind in (",", ";"):
                     self.index += 1
             elif kind == closer:
@@ -81,10 +84,7 @@ class _Parser(BracketReader):
             if kind == "=" or tokens[self.index].kind in (":", "="):
                 self.mend_colon()
             kind = tokens[self.index].kind
-        elif kind not in ("{", "[", "<") and self.value_without_colon(end):
-            self.fault(FaultKind.PUNCTUATION, end, f"a colon is missing behind '{name}'", f"write '{name}: ...'", Edit(end, end, ":"))
-            colon = True
-        elif kind not in ("{", "[", "<"):
+        elif kind not in ("{", "[", "<") and not self.value_without_colon(end):
             return Field(name, start, end, colon, None)
         return Field(name, start, end, colon, self.read_value(end))
 
@@ -103,6 +103,20 @@ class _Parser(BracketReader):
                 return Message(start, start, [inner])
             return None
         return self.read_scalar()
+
+    def read_bare_list(self, field: Field) -> None:
+        """Values with commas between them and no brackets around them."""
+        if not isinstance(field.value, Scalar):
+            return
+        items = Items(field.value.start, field.value.end, [field.value])
+        while self.has_value_behind_comma():
+            self.index += 1
+            if (scalar := self.read_scalar()) is not None:
+                items.items.append(scalar)
+                items.end = scalar.end
+        edits = (Edit(items.start, items.start, "["), Edit(items.end, items.end, "]"))
+        self.fault(FaultKind.PUNCTUATION, items.start, "several values have no brackets around them", "write them as a list: [ ..., ... ]", *edits)
+        field.value = items
 
     def read_message(self) -> Message:
         kind, start, _ = self.tokens[self.index]
@@ -183,11 +197,15 @@ class _Parser(BracketReader):
         if kind == END:
             self.report_unclosed_at_end("]")
             return True
+        last = items.items[-1] if items.items else None
         if kind in CLOSERS:
+            if self.tokens[self.index + 1].kind == "]" and isinstance(last, Message) and self.tokens[self.index - 1].end == last.end:
+                self.fault(FaultKind.BRACKET, last.end - 1, f"the item is closed here, and once more in {self.place(start)}", "remove one of the two")
+                self.index += 1
+                return False
             return self.closes_outside(kind, "]")
         if self.by_indent and self.is_dedented(start):
             return True
-        last = items.items[-1] if items.items else None
         if not isinstance(last, Message):
             self.fault(FaultKind.BRACKET, items.start, f"'[' is not closed before {self.place(start)}", "add the ']'")
             return True
@@ -233,8 +251,7 @@ class _Parser(BracketReader):
         elif kind == "[":
             self.skip_extension()
         elif kind in _OPENERS:
-            self.fault(FaultKind.PUNCTUATION, start, "braces without a field's name before them", "write the name before them, or remove them")
-            fields.extend(self.read_message().fields)
+            fields.extend(self.read_nameless(kind))
         elif kind in (",", ";"):
             self.fault(FaultKind.PUNCTUATION, start, f"'{kind}' separates nothing here", "remove it", Edit(start, end, ""))
             self.index += 1
@@ -244,13 +261,23 @@ class _Parser(BracketReader):
     def read_quoted_name(self) -> Field:
         """A field whose name is in quotes, as in JSON."""
         _, start, end = self.tokens[self.index]
-        content = self.text[start + 1 : end - 1]
-        edits = (Edit(start, start + 1, ""), Edit(end - 1, end, ""))
-        self.fault(FaultKind.QUOTE, start, f"the field's name {content} is in quotes", f"write {content} without quotes", *edits)
         self.tokens[self.index] = Token(ID, start, end)
         field = self.read_field()
-        field.name, field.start, field.end = content, start + 1, end - 1
+        field.name, field.start, field.end, field.quoted = self.text[start + 1 : end - 1], start, end, True
         return field
+
+    def read_nameless(self, kind: str) -> list[Field]:
+        """Braces with no field's name before them, such as those of JSON around the whole text."""
+        count = len(self.faults)
+        message = self.read_message()
+        edits: tuple[Edit, ...] = ()
+        what, hint = "braces without a field's name before them", "write the name before them, or remove them"
+        if not self.stack:
+            what, hint = "braces around fields of the config itself", "remove them"
+            if len(self.faults) == count and self.text[message.end - 1] == _OPENERS[kind]:
+                edits = (Edit(message.start, message.start + 1, ""), Edit(message.end - 1, message.end, ""))
+        self.fault(FaultKind.PUNCTUATION, message.start, what, hint, *edits)
+        return message.fields
 
     def skip_extension(self) -> None:
         """`[package.name]: value`, which no message of Triton's has."""
@@ -263,19 +290,3 @@ class _Parser(BracketReader):
         for kind in ("]", ":"):
             self.index += self.tokens[self.index].kind == kind
         self.read_value(self.tokens[self.index].start)
-
-    def skip_to_field(self) -> None:
-        """Goes to the next thing that looks like a field, or like the end of a bracket; one fault for all of it."""
-        start = self.tokens[self.index].start
-        while True:
-            self.index += 1
-            kind = self.tokens[self.index].kind
-            if kind in (END, TEMPLATE) or kind in CLOSERS or self.is_name(self.index):
-                break
-        end = self.tokens[self.index - 1].end
-        self.unexpected(start, end)
-
-    def surplus_comma(self, what: str) -> None:
-        """Notes a comma that separates nothing."""
-        comma = self.tokens[self.index - 1] if self.tokens[self.index].kind == "]" else self.tokens[self.index]
-        self.fault(FaultKind.PUNCTUATION, comma.start, what, "remove it", Edit(comma.start, comma.end, ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritongen.sources.pbtxt_tokens import Token
+from tritongen.sources.pbtxt_tokens import END, TEMPLATE, Token
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 from tritongen.sources.pbtxt_values import BEHIND_A_NAME, ScalarReader
 
@@ -70,3 +70,19 @@ class BracketReader(ScalarReader):
         self.closed_by_indent = True
         self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is not closed before {self.place(start)}", f"add the '{closer}'")
         return True
+
+    def skip_to_field(self) -> None:
+        """Goes to the next thing that looks like a field, or like the end of a bracket; one fault for all of it."""
+        start = self.tokens[self.index].start
+        while True:
+            self.index += 1
+            kind = self.tokens[self.index].kind
+            if kind in (END, TEMPLATE) or kind in CLOSERS or self.is_name(self.index):
+                break
+        end = self.tokens[self.index - 1].end
+        self.unexpected(start, end)
+
+    def surplus_comma(self, what: str) -> None:
+        """Notes a comma that separates nothing."""
+        comma = self.tokens[self.index - 1] if self.tokens[self.index].kind == "]" else self.tokens[self.index]
+        self.fault(FaultKind.PUNCTUATION, comma.start, what, "remove it", Edit(comma.start, comma.end, ""))

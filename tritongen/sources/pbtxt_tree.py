@@ -92,13 +92,17 @@ Value = Scalar | Message | Items
 
 @dataclass(slots=True)
 class Field:
-    """A name and its value, which is None where the text has none; `start` and `end` enclose the name, `colon` tells whether one follows it."""
+    """A name and its value, which is None where the text has none.
+
+    `start` and `end` enclose the name with its quotes, if it is `quoted`, which no name may be; `colon` tells whether one follows it.
+    """
 
     name: str
     start: int
     end: int
     colon: bool
     value: Value | None
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

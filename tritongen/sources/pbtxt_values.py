@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OTHER, STR, STRINGS, TEMPLATE, Token
+from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OPEN_STR, OTHER, STR, STRINGS, TEMPLATE, Token
 from tritongen.sources.pbtxt_tree import WORD, Edit, Fault, FaultKind, Scalar
 from tritongen.sources.text import SourceText
 
@@ -80,6 +80,13 @@ class ScalarReader:
             return False
         return kind in STRINGS or kind in NUMBERS or kind in ("-", TEMPLATE) or (kind == ID and not self.is_name(self.index))
 
+    def has_value_behind_comma(self) -> bool:
+        """True where a comma and then a plain value follow, as in `gpus: 0, 1`, which needs brackets."""
+        if self.tokens[self.index].kind != ",":
+            return False
+        kind = self.tokens[self.index + 1].kind
+        return (kind in NUMBERS or kind in STRINGS or kind == "-") and self.tokens[self.index + 2].kind not in (":", "=")
+
     def read_scalar(self) -> Scalar | None:
         """A string, a number or a word; None, with nothing read, where there is none."""
         kind, start, end = self.tokens[self.index]
@@ -120,6 +127,10 @@ class ScalarReader:
         has_template = kind == TEMPLATE
         while self._clings(end):
             has_template = has_template or self.tokens[self.index].kind == TEMPLATE
+            if self.tokens[self.index].kind == OPEN_STR:
+                # The quote at the end of a word whose opening quote is missing: a string, and noted as one already.
+                self.index += 1
+                return Scalar(STR, start, self.tokens[self.index - 1].end, self.text[start:end], parts=((start, end),))
             end = self.tokens[self.index].end
             self.index += 1
         if has_template:
