@@ -185,7 +185,9 @@ def _sync_filesystem(folder: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Swap two folders in one step. False where the filesystem or the kernel cannot."""
-    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    if sys.platform != "linux":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "renameat2"):
         return False
     if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
