@@ -8,7 +8,7 @@ A case is a folder with a model repository in it. Files are copied as they are, 
     opset 17
     ir 9
 
-`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`. An empty folder is kept by a file named `.keep`, which is not copied.
+`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`, and with `repositories` name the folders that are repositories given together. An empty folder is kept by a file named `.keep`, which is not copied.
 """
 
 from __future__ import annotations
@@ -45,10 +45,20 @@ def build_tree(source: Path, target: Path) -> Path:
     return target
 
 
+def repositories(source: Path, root: Path) -> list[Path]:
+    """The repositories of a case that was built at `root`: itself, or the folders that it names."""
+    return [root / name for name in _settings(source).get("repositories", ["."])]
+
+
+def _settings(source: Path) -> dict[str, object]:
+    settings = source / "settings.json"
+    return json.loads(settings.read_text()) if settings.exists() else {}
+
+
 def server_facts(source: Path) -> ServerFacts:
     """What a case says about the server."""
-    settings = source / "settings.json"
-    given = json.loads(settings.read_text()) if settings.exists() else {}
+    given = _settings(source)
+    given.pop("repositories", None)
     release = find_release(given.pop("release")) if "release" in given else None
     return ServerFacts(release=release, **given)
 
