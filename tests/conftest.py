@@ -12,7 +12,7 @@ import pytest
 
 # Before anything imports onnxruntime: its newer releases report what they run to their maker.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "server")]
 
 import networks
 

@@ -1,0 +1,86 @@
+"""Ask Triton and the rules the same question: does this model load, and if not, why?
+
+One embedded server in explicit mode loads many small models, one request each; the rules judge the same folders. The server's core is NVIDIA's own code, so that for
+core's rules its word is the truth. What only a backend can judge (sections B and C of the rules) is judged here by the embedded backend, which proves nothing about
+NVIDIA's: those verdicts are proved by the recorded ones (tests/unit/rules/test_probes.py), and counted apart here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritongen.check.engine import CheckOptions, check
+from tritongen.check.targets import Target, TargetKind
+from tritongen.releases import find_release
+from tritongen.rules import ServerFacts
+from tritongen.server import ServerOptions, start
+from tritongen.server.log import read as read_log
+
+EMBEDDED = find_release("24.10")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one side says of one model: whether it loads, and why not (Triton's words; or the codes of the rules)."""
+
+    loads: bool
+    reasons: tuple[str, ...] = ()
+
+
+def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -> dict[str, Verdict]:
+    """Load every model of a repository by name, a few at a time."""
+    options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, model_control="explicit", disable_auto_complete=not auto_complete, extra_args=("--model-load-thread-count=4",))
+    with start(repository, options) as server:
+        with ThreadPoolExecutor(3) as pool:
+            answers = dict(zip(names, pool.map(lambda name: _load(server.http_url, name), names), strict=True))
+        reasons = read_log(server.log()).reasons
+    return {name: Verdict(not error, (reasons.get(name, error),) if error else ()) for name, error in answers.items()}
+
+
+def _load(url: str, name: str) -> str:
+    """Load one model through the API; the reason where that fails, else nothing."""
+    request = urllib.request.Request(f"{url}/v2/repository/models/{name}/load", data=b"{}", headers={"Content-Type": "application/json"}, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=60):
+            return ""
+    except urllib.error.HTTPError as error:
+        return json.loads(error.read() or b"{}").get("error", "") or f"HTTP {error.code}"
+
+
+def ask_rules(repository: Path, *, auto_complete: bool) -> dict[str, Verdict]:
+    """What the rules say of every model of a repository, for the server that `ask_triton` starts."""
+    facts = ServerFacts(release=EMBEDDED, gpus=0, auto_complete=auto_complete)
+    refused: dict[str, list[str]] = {folder.name: [] for folder in repository.iterdir() if folder.is_dir()}
+    for finding in check([Target(repository, TargetKind.REPOSITORY)], CheckOptions(server=facts)):
+        if finding.consequence == "refused" and finding.diagnostic.model in refused:
+            refused[finding.diagnostic.model].append(finding.diagnostic.code)
+    return {name: Verdict(not codes, tuple(sorted(set(codes)))) for name, codes in refused.items()}
+
+
+def rename_models(tree: Path, prefix: str) -> list[str]:
+    """Give every model folder of a tree (and what its configs call them) a prefix, so that many trees fit into one repository. Returns the new names."""
+    names = [folder.name for folder in sorted(tree.iterdir()) if folder.is_dir()]
+    for config in tree.glob("*/config.pbtxt"):
+        text = config.read_bytes().decode("utf-8", "surrogateescape")
+        for name in names:
+            text = re.sub(rf'(?m)^(name\s*:\s*["\'])({re.escape(name)})(["\'])', rf"\g<1>{prefix}\g<2>\g<3>", text)
+            text = re.sub(rf'(model_name\s*:\s*["\'])({re.escape(name)})(["\'])', rf"\g<1>{prefix}\g<2>\g<3>", text)
+        config.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for name in names:
+        (tree / name).rename(tree / f"{prefix}{name}")
+    return [f"{prefix}{name}" for name in names]
+
+
+def disagreements(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> Iterator[str]:
+    """One line for every model of which the two say different things."""
+    for name, verdict in sorted(triton.items()):
+        ours = rules[name]
+        if verdict.loads != ours.loads:
+            yield f"{name}: Triton {'loads it' if verdict.loads else f'refuses: {verdict.reasons}'}; the rules say {ours.reasons or 'fine'}"
