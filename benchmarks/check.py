@@ -1,6 +1,7 @@
 """How long `tritongen check` takes for a repository of many models, as a user runs it: one process, imports and all.
 
-Prints medians with their spread, in one run: `python -c pass` and the imports of the command beside the check of a single model and of many; then where the time goes.
+Prints medians with their spread, in one run: `python -c pass` and the imports of the command beside the check of a single model and of many;
+then where the time goes.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def make_repository(root: Path, count: int) -> Path:
     """`count` models with a config, an ONNX file and a warmup each."""
     rng = np.random.default_rng(0)
     values = [
-        helper.make_tensor_value_info(name, kind, ["N", size]) for name, kind, size in (("x", TensorProto.FLOAT, 8), ("ids", TensorProto.INT64, "L"), ("y", TensorProto.FLOAT, 4))
+        helper.make_tensor_value_info(name, kind, ["N", size])
+        for name, kind, size in (("x", TensorProto.FLOAT, 8), ("ids", TensorProto.INT64, "L"), ("y", TensorProto.FLOAT, 4))
     ]
     for index in range(count):
         weights = numpy_helper.from_array(rng.standard_normal((8, 4)).astype(np.float32), "w")

@@ -76,7 +76,11 @@ def build_onnx(text: str) -> bytes:
             entry = (match["name"], dtypes.from_wire(match["dtype"]).onnx, shape)
             (outputs if match["kind"] == "output" else inputs).append(entry)
             if match["kind"] == "optional":
-                initializers.append(numpy_helper.from_array(np.zeros([dim if isinstance(dim, int) else 1 for dim in shape or []], dtypes.from_wire(match["dtype"]).numpy), match["name"]))
+                initializers.append(
+                    numpy_helper.from_array(
+                        np.zeros([dim if isinstance(dim, int) else 1 for dim in shape or []], dtypes.from_wire(match["dtype"]).numpy), match["name"]
+                    )
+                )
         elif line.startswith("opset "):
             opset = int(line.split()[1])
         elif line.startswith("ir "):
@@ -115,7 +119,10 @@ def _output_nodes(name: str, elem_type: int, shape: list[object], inputs: list[t
             ]
         parts.append(part)
     if not shape:
-        return [helper.make_node("Constant", [], [f"{name}.zero"], value=numpy_helper.from_array(np.array(0, np.float32))), helper.make_node("Cast", [f"{name}.zero"], [name], to=elem_type)]
+        return [
+            helper.make_node("Constant", [], [f"{name}.zero"], value=numpy_helper.from_array(np.array(0, np.float32))),
+            helper.make_node("Cast", [f"{name}.zero"], [name], to=elem_type),
+        ]
     whole = f"{name}.shape"
     zeros = numpy_helper.from_array(np.zeros(1, np.float32))
     nodes += [helper.make_node("Concat", parts, [whole], axis=0), helper.make_node("ConstantOfShape", [whole], [f"{name}.zeros"], value=zeros)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
     read = read_config(text, str(folder.path / CONFIG_NAME))
     config = read.config
     if not config.name:
-        config.name = folder.name
+        # A protobuf string is UTF-8, which a folder's name need not be.
+        config.name = os.fsencode(folder.name).decode(errors="replace")
     context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text)
     if not context.is_onnx:
         return context, read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from tritongen.check.codes.reading import ENTRIES as READER_CODES
 from tritongen.check.contexts import LoadedModel, load_model
 from tritongen.check.findings import CheckFinding
 from tritongen.check.reading import reader_findings
@@ -58,8 +59,9 @@ def rules_for(model: LoadedModel, rules: Sequence[Rule]) -> Sequence[Rule]:
 
 
 def judged_codes(model: LoadedModel, rules: Sequence[Rule]) -> set[str]:
-    """Codes of the rules that were asked about a model, with all they need known."""
-    return {rule.code for rule in rules_for(model, rules) if rule.check_all is not None or knows_enough(rule, model.context)}
+    """Codes that were looked for in a model: those of its reader, and of the rules that knew all they need."""
+    asked = {rule.code for rule in rules_for(model, rules) if rule.check_all is not None or knows_enough(rule, model.context)}
+    return asked | {entry.code for entry in READER_CODES}
 
 
 def _across_models(contexts: Sequence[ModelContext], rules: Sequence[Rule], broken: Collection[str]) -> Iterator[CheckFinding]:

@@ -7,6 +7,7 @@ from tritongen.rules.rule import Consequence
 
 _SOURCE = " Triton parses the file with protobuf's TextFormat, stops at the first mistake, and loads nothing of the model."
 _SAFE = "`tritongen check --fix` mends it where only one meaning is possible."
+_INPUT_AS_ONNX_SAYS = 'input { name: "x" data_type: TYPE_FLOAT32 dims: [ 3 ] }'
 _INPUT = '{ name: "x" data_type: TYPE_FP32 dims: [ 3 ] }'
 
 
@@ -127,8 +128,8 @@ ENTRIES = (
         "Enum values are those of their enum.",
         "`TYPE_FLOAT32` and `TYPE_BYTES` are names of other tools for TYPE_FP32 and TYPE_STRING.",
         "Write the value that the hint shows.",
-        "data_type: TYPE_FLOAT32",
-        "data_type: TYPE_FP32",
+        _INPUT_AS_ONNX_SAYS,
+        f"input {_INPUT}",
         fixable=True,
     ),
     _entry(
