@@ -13,10 +13,14 @@ from tritongen.modelconfig.binding_notes import Level, Path, Place, written_fiel
 from tritongen.modelconfig.binding_scalars import TYPE
 from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
 from tritongen.modelconfig.suggestions import meant_field
+from tritongen.sources.pbtxt_literals import integer
+from tritongen.sources.pbtxt_tokens import INT
 from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar
 
 MAX_FINDINGS = 300
 """With more than this the rest of a text is not looked at."""
+
+_SHORT = 8
 
 
 class Binder(MapNotes):
@@ -78,6 +82,11 @@ class Binder(MapNotes):
         self.places.setdefault(path, Place(node.start, node.start))
         starts = self.lists.setdefault(path, [])
         for item in node.value.items if isinstance(node.value, Items) else (node.value,):
+            if isinstance(item, Scalar) and item.kind == INT and field.kind is Kind.INT and not item.negative and len(item.content) < _SHORT:
+                # The common case, without the general way; a short number is in the range of every type.
+                starts.append(item.start)
+                target.append(integer(item.content))
+                continue
             if not isinstance(item, Scalar):
                 self.message_for_scalar(field, node, item)
             elif (read := self.scalars.read(field, item)) is not None:

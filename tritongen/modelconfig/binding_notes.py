@@ -47,6 +47,7 @@ class FieldNotes:
         self.places: dict[Path, Place] = {}
         self.lists: dict[Path, list[int]] = {}
         self._lines = SourceText("", text)
+        self._siblings: tuple[Sequence[Field], frozenset[str]] = ((), frozenset())
 
     def was_given(self, message: Any, field: FieldTable) -> bool:
         """True where protobuf would say that a singular field is set."""
@@ -133,7 +134,7 @@ class FieldNotes:
         """A name that the message has no field for: notes it, and returns the field that was meant where it is one of the same message."""
         level = self.levels[-1]
         tables = [outer.table for outer in self.levels]
-        meant = meant_field(node.name, tables, frozenset(sibling.name for sibling in siblings))
+        meant = meant_field(node.name, tables, self._names(siblings))
         if not node.colon and (node.value is None or isinstance(node.value, Scalar)) and (meant is None or not meant.sure):
             words = self.text[node.start : node.end if node.value is None else node.value.end]
             self.find(STRAY, node.start, f"{show(words)} means nothing here", "a config holds lines such as name: value; comments start with #")
@@ -159,6 +160,12 @@ class FieldNotes:
             self.moved.append((level, node, meant.down))
         self.find(LEVEL, node.start, f"{owner} has no field {show(node.name)}", hint)
         return None
+
+    def _names(self, siblings: Sequence[Field]) -> frozenset[str]:
+        """The names among the fields of a message, which are asked for again and again where many are wrong."""
+        if self._siblings[0] is not siblings:
+            self._siblings = (siblings, frozenset(sibling.name for sibling in siblings))
+        return self._siblings[1]
 
     def misspelled(self, node: Field, table: MessageTable, meant: Meant, owner: str = "") -> None:
         """Notes a field's name that is almost right."""

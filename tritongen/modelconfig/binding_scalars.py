@@ -243,5 +243,5 @@ def _article(field: FieldTable) -> str:
 
 def show(text: str) -> str:
     """A piece of text in quotes, on one line, cut where it is long."""
-    piece = " ".join(text.encode(errors="replace").decode().split())
+    piece = " ".join(text[: 4 * _LONGEST_SHOWN].encode(errors="replace").decode().split())
     return f"'{piece}'" if len(piece) <= _LONGEST_SHOWN else f"'{piece[: _LONGEST_SHOWN - 3]}...'"

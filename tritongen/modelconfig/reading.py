@@ -45,8 +45,8 @@ from tritongen.sources.pbtxt import parse_fields
 from tritongen.sources.pbtxt_tree import Edit, FaultKind
 from tritongen.sources.text import SourceText
 
-MAX_BYTES = 2_000_000
-"""A larger file is refused unread, to stay within two seconds. Protobuf itself sets no limit; the largest configs known are some hundred kilobytes."""
+MAX_BYTES = 500_000
+"""A larger file is refused unread, to stay within two seconds. Protobuf itself sets no limit; an ensemble of a thousand steps has some 200 kilobytes."""
 
 MAX_FINDINGS = 100
 """More findings than this are not listed."""

@@ -6,24 +6,34 @@ gives one fault, and the tree holds what was probably meant. Whether names, type
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from tritongen.sources.pbtxt_brackets import CLOSERS, BracketReader
-from tritongen.sources.pbtxt_mending import MENDED, mend
-from tritongen.sources.pbtxt_tokens import END, ID, STRINGS, TEMPLATE, Token, tokenize
+from tritongen.sources.pbtxt_mending import mend
+from tritongen.sources.pbtxt_tokens import END, FOREIGN, ID, INT, STRINGS, TEMPLATE, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
 
 MAX_DEPTH = 48
 """Deeper nesting is given up on. C++ protobuf sets no limit, but no message of Triton's nests deeper than ten."""
+
+MAX_EDITS = 1_000
+"""A mistake that would take more edits than this is for its author to mend."""
 
 _OPENERS = {"{": "}", "<": ">"}
 
 
 def parse_fields(text: str) -> ParsedPbtxt:
     """Reads a text; never raises. Bytes that are no UTF-8 are expected as lone surrogates (`surrogateescape`)."""
-    parser = _Parser(text, by_indent=False)
+    faults: list[Fault] = []
+    tokens = tokenize(text)
+    is_cut = tokens[-1].start < len(text)
+    if not FOREIGN.isdisjoint(map(itemgetter(0), tokens)):
+        tokens = mend(text, tokens, faults)
+    parser = _Parser(text, tokens.copy(), faults.copy(), by_indent=False, is_cut=is_cut)
     fields = parser.read()
     if any(fault.kind is FaultKind.BRACKET for fault in parser.faults):
         # Where a bracket is missing, the indentation often tells which: read again with its help, and take the better of the two.
-        other = _Parser(text, by_indent=True)
+        other = _Parser(text, tokens, faults, by_indent=True, is_cut=is_cut)
         other_fields = other.read()
         if other.closed_by_indent and len(other.faults) <= len(parser.faults):
             parser, fields = other, other_fields
@@ -32,13 +42,6 @@ def parse_fields(text: str) -> ParsedPbtxt:
 
 class _Parser(BracketReader):
     """A recursive descent over the tokens."""
-
-    def __init__(self, text: str, *, by_indent: bool) -> None:
-        faults: list[Fault] = []
-        tokens = tokenize(text)
-        if not MENDED.isdisjoint(token.kind for token in tokens):
-            tokens = mend(text, tokens, faults)
-        super().__init__(text, tokens, faults, by_indent=by_indent)
 
     def read(self) -> list[Field]:
         """All fields of the text."""
@@ -157,10 +160,10 @@ class _Parser(BracketReader):
 
     def read_list(self, items: Items) -> None:
         """Items with commas between them, up to and with the closing bracket."""
-        missing: list[Edit] = []
+        missing: list[int] = []
         expecting = True
         while True:
-            kind, _, end = self.tokens[self.index]
+            kind, start, end = self.tokens[self.index]
             if kind in (",", ";"):
                 self.read_separator(kind, expecting)
                 expecting = True
@@ -175,12 +178,17 @@ class _Parser(BracketReader):
                     break
             else:
                 if not expecting:
-                    missing.append(Edit(self.tokens[self.index - 1].end, self.tokens[self.index - 1].end, ","))
-                self.read_item(items)
+                    missing.append(self.tokens[self.index - 1].end)
+                if kind == INT and self.tokens[self.index + 1].kind in (",", "]"):
+                    items.items.append(Scalar(INT, start, end, self.text[start:end]))  # long lists are lists of numbers
+                    self.index += 1
+                else:
+                    self.read_item(items)
                 expecting = False
         if missing:
             count = "a comma is" if len(missing) == 1 else f"{len(missing)} commas are"
-            self.fault(FaultKind.PUNCTUATION, missing[0].start, f"{count} missing between items of the list", "separate the items by commas", *missing)
+            edits = [Edit(place, place, ",") for place in missing] if len(missing) <= MAX_EDITS else []
+            self.fault(FaultKind.PUNCTUATION, missing[0], f"{count} missing between items of the list", "separate the items by commas", *edits)
 
     def read_separator(self, kind: str, expecting: bool) -> None:
         """A comma in a list, or a semicolon in its place."""

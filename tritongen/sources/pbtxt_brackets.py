@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from tritongen.sources.pbtxt_tokens import END, TEMPLATE, Token
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 from tritongen.sources.pbtxt_values import BEHIND_A_NAME, ScalarReader
 
 CLOSERS = frozenset("}>]")
+_INDENT = re.compile(r"[ \t]*")
 
 
 class BracketReader(ScalarReader):
     """Adds to the reader of scalars the brackets that are open.
 
     `stack` holds, from the outside in, the closer that is waited for and where its opener is. `by_indent` takes a line that begins no further right than the
-    line of an opener for the end of that bracket; whether that ever happened is `closed_by_indent`.
+    line of an opener for the end of that bracket; whether that ever happened is `closed_by_indent`. `is_cut` tells that the tokens end before the text does.
     """
 
-    def __init__(self, text: str, tokens: list[Token], faults: list[Fault], *, by_indent: bool) -> None:
+    def __init__(self, text: str, tokens: list[Token], faults: list[Fault], *, by_indent: bool, is_cut: bool) -> None:
         super().__init__(text, tokens, faults)
         self.by_indent = by_indent
         self.closed_by_indent = False
         self.stack: list[tuple[str, int]] = []
-        self._end_reported = False
+        self._end_reported = is_cut
         self._dedented_at = -1
 
     def closes_outside(self, kind: str, closer: str) -> bool:
@@ -59,12 +62,14 @@ class BracketReader(ScalarReader):
         if self._dedented_at == start:
             return True
         closer, opener = self.stack[-1]
-        line = self.text.rfind("\n", 0, start) + 1
-        opener_line = self.text.rfind("\n", 0, opener) + 1
-        if line == opener_line or self.text[line:start].strip() or self.tokens[self.index + 1].kind not in BEHIND_A_NAME:
+        line = self.lines.line_start(self.lines.line_index(start))
+        opener_line = self.lines.line_start(self.lines.line_index(opener))
+        is_first = self.tokens[self.index - 1].end <= line
+        if line == opener_line or not is_first or self.tokens[self.index + 1].kind not in BEHIND_A_NAME:
             return False
-        opener_text = self.text[opener_line:opener]
-        if start - line > len(opener_text) - len(opener_text.lstrip()):
+        indent = _INDENT.match(self.text, opener_line)
+        assert indent is not None
+        if start - line > indent.end() - opener_line:
             return False
         self._dedented_at = start
         self.closed_by_indent = True

@@ -11,13 +11,15 @@ import unicodedata
 from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_STR, ID, MARKER, OPEN_STR, OTHER, STR, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 
-MENDED = frozenset((COMMENT, CURLY_STR, MARKER, OPEN_STR, OTHER))
-"""Kinds of tokens that `mend` looks at."""
+MAX_REREADS = 200
+"""How often the rest of a line is read again behind a string that lacks a quote."""
+
 
 # A string without its closing quote ends before what most likely follows it: punctuation, a comment, the next field, the end of the line.
 _OPEN_CONTENT = re.compile(
-    r"[\"'](.*?)(?=\s*(?:[,;{}\[\]#]|[A-Za-z_][A-Za-z0-9_]*\s*[:{\[]|$)|[\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019])", re.MULTILINE
+    r"[\"'](.*?)(?=[ \t]{0,8}(?:[,;{}\[\]#]|[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]{0,8}[:{\[]|$)|[\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019])", re.MULTILINE
 )
+_AT_LINE_END = re.compile(r"[ \t\r]*$", re.MULTILINE)
 _BLANKS = re.compile(r"[\s\u200b-\u200f\u2028\u2029\u2060\ufeff\u00ad]")
 _CLOSING = "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019"
 
@@ -72,7 +74,7 @@ def _without_comments(text: str, tokens: list[Token], faults: list[Fault]) -> li
         edits: tuple[Edit, ...] = ()
         if content.startswith("//"):
             edits = (Edit(token.start, token.start + 2, "#"),)
-        elif content.endswith("*/") and not text[token.end :].split("\n", 1)[0].strip():
+        elif content.endswith("*/") and _AT_LINE_END.match(text, token.end):
             body = content[2:-2].rstrip()
             edits = (Edit(token.start, token.end, "#" + body.replace("\n", "\n#")),)
         closed = content.startswith("//") or content.endswith("*/")
@@ -85,12 +87,14 @@ def _close_strings(text: str, tokens: list[Token], faults: list[Fault]) -> list[
     """Lets each string that lacks a quote end where it most likely should, and reads the rest of its line again."""
     result: list[Token] = []
     pending = tokens[::-1]
+    rereads = 0
     while pending:
         token = pending.pop()
         if token.kind == CURLY_STR:
             _curly(text, token, faults)
             result.append(token)
-        elif token.kind == OPEN_STR:
+        elif token.kind == OPEN_STR and rereads < MAX_REREADS:
+            rereads += 1
             start = _mispaired(text, result, token)
             line_end = token.end
             while result and result[-1].start >= start:

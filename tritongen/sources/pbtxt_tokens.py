@@ -8,7 +8,7 @@ that a reader can name the mistake and go on behind it.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ID, INT, FLOAT, STR = "id", "int", "float", "str"
 BAD_NUMBER, OPEN_STR, CURLY_STR, TEMPLATE, COMMENT, MARKER, OTHER, END = "number", "open", "curly", "template", "comment", "marker", "other", "end"
@@ -20,6 +20,10 @@ place of a template. COMMENT is one of another language. MARKER is a line that a
 
 STRINGS = frozenset((STR, OPEN_STR, CURLY_STR))
 NUMBERS = frozenset((INT, FLOAT, BAD_NUMBER))
+FOREIGN = frozenset((OPEN_STR, CURLY_STR, COMMENT, MARKER, OTHER))
+"""What protobuf does not know, and what `pbtxt_mending` looks at before anything is parsed."""
+
+MAX_ODD = 5_000
 
 
 class Token(NamedTuple):
@@ -36,9 +40,9 @@ _TEMPLATES = (
     r"\$\([^()\n]*\)",  # $(x)
     r"\$[A-Za-z_][A-Za-z0-9_]*",  # $x
     r"\{\{[^{}\n]*\}\}",  # {{ x }}
-    r"\{%[^\n]*?%\}",  # {% if x %}
-    r"\{\#[^\n]*?\#\}",  # {# x #}
-    r"<%[^\n]*?%>",  # <%= x %>
+    r"\{%[^\n]{0,200}?%\}",  # {% if x %}
+    r"\{\#[^\n]{0,200}?\#\}",  # {# x #}
+    r"<%[^\n]{0,200}?%>",  # <%= x %>
     r"<[A-Za-z_][A-Za-z0-9_ -]*>",  # <x>: a message needs a value behind the name, so this is none
     r"%[A-Za-z_][A-Za-z0-9_]*%",  # %x%
     r"%\([A-Za-z_][A-Za-z0-9_]*\)[a-z]",  # %(x)s
@@ -55,7 +59,7 @@ _TOKEN = re.compile(
     r"|(?P<symbol>[{}\[\]:,;<>\-=+])"
     r"|(?P<open>[\"'][^\n\0]*)"
     r"|(?P<comment>//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)"
-    r"|(?P<curly>[\u201c\u201d\u201e\u201f\u00ab\u2033\u2018\u2019][^\n\0\"'\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019]*"
+    r"|(?P<curly>[\u201c\u201d\u201e\u201f\u00ab\u2033\u2018\u2019][^\n\0\"'\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2018\u2019]*"
     r"[\"'\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019])"
     r"|(?P<other>[^\0])|(?P<nul>\0+)|(?P<end>\Z))",
     re.MULTILINE,
@@ -65,9 +69,14 @@ _FLOAT = re.compile(r"(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-
 
 
 def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
-    """The tokens of a text, or of the part from `start` to `end`, without blanks and comments; the last one is of kind END."""
+    """The tokens of a text, or of the part from `start` to `end`, without blanks and comments; the last one is of kind END.
+
+    A text with more than MAX_ODD tokens that protobuf does not know is cut off there.
+    """
     tokens: list[Token] = []
     append = tokens.append
+    new: Any = tuple.__new__  # a third of the time of Token(...)
+    odd = 0
     for match in _TOKEN.finditer(text, start, len(text) if end is None else end):
         kind = match.lastgroup
         assert kind is not None
@@ -79,7 +88,12 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
             kind = INT if _INTEGER.fullmatch(word) else FLOAT if _FLOAT.fullmatch(word) else BAD_NUMBER
         elif kind == "nul":
             kind = OTHER
-        append(Token(kind, first, last))
+        append(new(Token, (kind, first, last)))
         if kind == END:
             break
+        if kind in FOREIGN:
+            odd += 1
+            if odd > MAX_ODD:
+                append(Token(END, last, last))
+                break
     return tokens

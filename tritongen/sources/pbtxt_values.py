@@ -23,7 +23,7 @@ class ScalarReader:
         self.faults = faults
         self.index = 0
         self.stopped = False
-        self._lines = SourceText("", text)
+        self.lines = SourceText("", text)
 
     def stop(self) -> None:
         """Gives up on the rest of the text."""
@@ -41,7 +41,7 @@ class ScalarReader:
 
     def place(self, offset: int) -> str:
         """Such as `line 3`."""
-        return f"line {self._lines.line_index(offset) + 1}"
+        return f"line {self.lines.line_index(offset) + 1}"
 
     def is_name(self, index: int) -> bool:
         """True where the token is a name with a colon or an opening bracket behind it, which only a field has."""
@@ -185,5 +185,5 @@ class ScalarReader:
 
     def shown(self, start: int, end: int) -> str:
         """A piece of the text in quotes, on one line, cut where it is long."""
-        piece = " ".join(self.text[start:end].encode(errors="replace").decode().split())
+        piece = " ".join(self.text[start : min(end, start + 4 * _SHOWN)].encode(errors="replace").decode().split())
         return f"'{piece}'" if len(piece) <= _SHOWN else f"'{piece[:_SHOWN]}...'"
