@@ -38,9 +38,12 @@ class Binder(MapNotes):
         for node in fields:
             if len(self.scalars.findings) >= MAX_FINDINGS:
                 break
+            self.is_guess = False
             field = table.fields.get(node.name) or self.unknown(node, fields)
             if field is None:
                 continue
+            # What does not fit a field that was only guessed is no mistake of its own.
+            kept = len(self.scalars.findings) if self.is_guess else -1
             if not field.repeated and self.is_double(field, node, table, given):
                 continue
             if node.quoted or not node.colon:
@@ -54,6 +57,8 @@ class Binder(MapNotes):
                 self._submessage(message, field, node, path)
             else:
                 self._scalar(message, field, node, path)
+            if kept >= 0:
+                del self.scalars.findings[kept:]
             if not field.repeated and self.was_given(message, field):
                 given[field.oneof or field.name] = node
         self.levels.pop()

@@ -14,7 +14,6 @@ from tritongen.sources.text import SourceText
 Path = tuple[str | int, ...]
 
 COLON, STRAY, UNKNOWN, LEVEL, DOUBLE, GROUP, MISSING, PARAMETER = "TG202", "TG203", "TG208", "TG209", "TG213", "TG214", "TG215", "TG216"
-_SWITCHES = {"ModelResponseCache": "enable: true", "ModelTransactionPolicy": "decoupled: true", "PinnedMemoryBuffer": "enable: true"}
 
 
 class Place(NamedTuple):
@@ -43,6 +42,7 @@ class FieldNotes:
         self.scalars = ScalarBinder(text)
         self.find = self.scalars.find
         self.levels: list[Level] = []
+        self.is_guess = False
         self.moved: list[tuple[Level, Field, tuple[str, ...]]] = []
         self.places: dict[Path, Place] = {}
         self.lists: dict[Path, list[int]] = {}
@@ -115,20 +115,27 @@ class FieldNotes:
             return []
         assert field.message is not None
         written = show(self.text[scalar.start : scalar.end])
-        inner = _SWITCHES.get(field.message.name, "")
-        choices = scalar.content if scalar.content in field.message.fields else ""
-        inside = choices + " { }" if choices else inner if inner or (scalar.kind == "id" and scalar.content.casefold() == "true") else "..."
-        hint = f"write {field.name} {{ {inside} }}".replace("{  }", "{ }")
+        choice = field.message.fields.get(scalar.content)
+        only = next(iter(field.message.fields.values())) if len(field.message.fields) == 1 else None
         if field.is_map:
             hint = f'write {field.name} {{ key: "..." value: {_map_value(field)} }}'
+        elif choice is not None and choice.kind is Kind.MESSAGE:
+            hint = f"write {field.name} {{ {choice.name} {{ }} }}"
+        elif only is not None and only.kind is not Kind.MESSAGE:
+            hint = f"write {field.name} {{ {only.name}: {self.text[scalar.start : scalar.end]} }}"
+        else:
+            hint = f"write {field.name} {{ }}" if scalar.content.casefold() == "true" else f"write {field.name} {{ ... }}"
         self.find(TYPE, scalar.start, f"'{field.name}' needs braces, and {written} is given", hint)
-        if choices and field.message.fields[choices].kind is Kind.MESSAGE:
-            return [Message(scalar.start, scalar.end, [Field(choices, scalar.start, scalar.end, False, Message(scalar.start, scalar.end, []))])]
-        if scalar.content in ("true", "True") and not field.repeated:
-            name = inner.split(":")[0]
-            fields = [Field(name, scalar.start, scalar.end, True, scalar)] if name else []
-            return [Message(scalar.start, scalar.end, fields)]
-        return []
+        if field.is_map or field.repeated:
+            return []
+        inside: list[Field] = []
+        if choice is not None and choice.kind is Kind.MESSAGE:
+            inside = [Field(choice.name, scalar.start, scalar.end, True, Message(scalar.start, scalar.end, []))]
+        elif only is not None and only.kind is not Kind.MESSAGE:
+            inside = [Field(only.name, scalar.start, scalar.end, True, scalar)]
+        elif scalar.content.casefold() != "true":
+            return []
+        return [Message(scalar.start, scalar.end, inside)]
 
     def unknown(self, node: Field, siblings: Sequence[Field]) -> FieldTable | None:
         """A name that the message has no field for: notes it, and returns the field that was meant where it is one of the same message."""
@@ -150,6 +157,7 @@ class FieldNotes:
             return None
         if not meant.up and not meant.down:
             self.misspelled(node, level.table, meant, owner)
+            self.is_guess = not meant.sure
             return meant.field
         if meant.up:
             outer = self.levels[-1 - meant.up]

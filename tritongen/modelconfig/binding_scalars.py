@@ -136,6 +136,8 @@ class ScalarBinder:
             hint = f"a leading 0 makes a number octal; write {value} if it is decimal"
         elif re.fullmatch(r"0[bo][0-9]+", word):
             hint = "write the number in decimal or, with 0x, in hexadecimal digits"
+        elif word in ("0x", "0X"):
+            hint = "hexadecimal digits must follow the x"
         elif (match := re.fullmatch(r"([0-9]{1,15})([A-Za-z]+)", word)) is not None:
             hint = f"write the number alone, without '{match.group(2)}'"
             if field.name.endswith("_microseconds"):

@@ -29,6 +29,7 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "maxbatchsizes": ("max_batch_size",),
     "modelname": ("name",),
     "model": ("model_name",),
+    "val": ("value",),
     "instance": ("instance_group",),
     "instances": ("instance_group",),
     "deviceids": ("gpus",),
@@ -57,6 +58,8 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
 """Names that mean the same, so that one can be put for the other. Of several, the message has one."""
 
 _RELATED_NAMES: dict[str, tuple[str, ...]] = {
+    "inputs": ("input_map",),
+    "outputs": ("output_map",),
     "batchsize": ("max_batch_size",),
     "group": ("instance_group",),
     "device": ("gpus", "kind"),

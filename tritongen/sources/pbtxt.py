@@ -12,12 +12,10 @@ from tritongen.sources.pbtxt_brackets import CLOSERS, BracketReader
 from tritongen.sources.pbtxt_mending import mend
 from tritongen.sources.pbtxt_tokens import END, FOREIGN, ID, INT, STRINGS, TEMPLATE, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
+from tritongen.sources.pbtxt_values import MAX_EDITS
 
 MAX_DEPTH = 48
 """Deeper nesting is given up on. C++ protobuf sets no limit, but no message of Triton's nests deeper than ten."""
-
-MAX_EDITS = 1_000
-"""A mistake that would take more edits than this is for its author to mend."""
 
 _OPENERS = {"{": "}", "<": ">"}
 
@@ -59,8 +57,8 @@ class _Parser(BracketReader):
                     return start
                 fields.append(self.read_field())
                 kind = tokens[self.index].kind
-                if kind == "," and self.has_value_behind_comma():
-                    self.read_bare_list(fields[-1])
+                if self.goes_on_as_list() and isinstance(value := fields[-1].value, Scalar):
+                    fields[-1].value = self.read_bare_list(value, in_list=closer == "]")
                     kind = tokens[self.index].kind
                 if kind in (",", ";"):
                     self.index += 1
@@ -95,7 +93,7 @@ class _Parser(BracketReader):
         """The value behind a name: a message, a list, a scalar; None where there is none."""
         kind, start, _ = self.tokens[self.index]
         if kind in _OPENERS:
-            return self.read_message()
+            return self.read_braced_list() if self.holds_values(self.index + 1) else self.read_message()
         if kind == "[":
             return self.read_items()
         if kind == ID and self.is_name(self.index):
@@ -106,20 +104,6 @@ class _Parser(BracketReader):
                 return Message(start, start, [inner])
             return None
         return self.read_scalar()
-
-    def read_bare_list(self, field: Field) -> None:
-        """Values with commas between them and no brackets around them."""
-        if not isinstance(field.value, Scalar):
-            return
-        items = Items(field.value.start, field.value.end, [field.value])
-        while self.has_value_behind_comma():
-            self.index += 1
-            if (scalar := self.read_scalar()) is not None:
-                items.items.append(scalar)
-                items.end = scalar.end
-        edits = (Edit(items.start, items.start, "["), Edit(items.end, items.end, "]"))
-        self.fault(FaultKind.PUNCTUATION, items.start, "several values have no brackets around them", "write them as a list: [ ..., ... ]", *edits)
-        field.value = items
 
     def read_message(self) -> Message:
         kind, start, _ = self.tokens[self.index]

@@ -34,7 +34,7 @@ class BracketReader(ScalarReader):
             opener = self.stack[-1][1]
             self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is never closed: '{kind}' comes first, in {self.place(start)}", f"add the '{closer}'")
             return True
-        if closer and kind != "]" and closer != "]":
+        if closer and self.tokens[self.index + 1].kind != closer:
             opener = self.stack[-1][1]
             message = f"'{kind}' closes what '{self.text[opener]}' opened in {self.place(opener)}"
             self.fault(FaultKind.BRACKET, start, message, f"write '{closer}'", Edit(start, start + 1, closer))

@@ -26,7 +26,7 @@ _CLOSING = "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019"
 
 def mend(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:
     """The tokens without comments and markers, and with strings that end; what was wrong is added to `faults`."""
-    tokens = _without_blanks(text, _close_strings(text, tokens, faults), faults)
+    tokens = _as_braces(text, _without_blanks(text, _close_strings(text, tokens, faults), faults), faults)
     return _without_comments(text, _without_conflicts(text, tokens, faults), faults)
 
 
@@ -46,6 +46,22 @@ def _without_blanks(text: str, tokens: list[Token], faults: list[Fault]) -> list
         edits = (Edit(place, place + 1, " ") for place in places)
         faults.append(Fault(FaultKind.UNEXPECTED, places[0], message, "write plain blanks; only those of ASCII separate words", tuple(edits)))
     return kept
+
+
+def _as_braces(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:
+    """Takes parentheses for braces where as many are opened as closed; one fault for all of them."""
+    places = [index for index, token in enumerate(tokens) if token.kind == OTHER and text[token.start] in "()"]
+    opened = sum(text[tokens[index].start] == "(" for index in places)
+    if not places or opened * 2 != len(places):
+        return tokens
+    edits = []
+    for index in places:
+        _, start, end = tokens[index]
+        brace = "{" if text[start] == "(" else "}"
+        tokens[index] = Token(brace, start, end)
+        edits.append(Edit(start, end, brace))
+    faults.append(Fault(FaultKind.PUNCTUATION, tokens[places[0]].start, "parentheses stand where braces should", "write { and }", tuple(edits)))
+    return tokens
 
 
 def _without_conflicts(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OPEN_STR, OTHER, STR, STRINGS, TEMPLATE, Token
-from tritongen.sources.pbtxt_tree import WORD, Edit, Fault, FaultKind, Scalar
+from tritongen.sources.pbtxt_tree import WORD, Edit, Fault, FaultKind, Items, Scalar
 from tritongen.sources.text import SourceText
 
 _ENDS_A_WORD = frozenset((",", ";", ":", "{", "}", "[", "]", "<", ">", STR, CURLY_STR, END))
 BEHIND_A_NAME = frozenset(":{[<=")
+MAX_EDITS = 1_000
+"""A mistake that would take more edits than this is for its author to mend."""
+
 MAX_FAULTS = 300
 """A text with more mistakes than this is given up on: it is another kind of text, or made to keep a reader busy."""
 
@@ -80,12 +83,56 @@ class ScalarReader:
             return False
         return kind in STRINGS or kind in NUMBERS or kind in ("-", TEMPLATE) or (kind == ID and not self.is_name(self.index))
 
-    def has_value_behind_comma(self) -> bool:
-        """True where a comma and then a plain value follow, as in `gpus: 0, 1`, which needs brackets."""
-        if self.tokens[self.index].kind != ",":
-            return False
-        kind = self.tokens[self.index + 1].kind
-        return (kind in NUMBERS or kind in STRINGS or kind == "-") and self.tokens[self.index + 2].kind not in (":", "=")
+    def holds_values(self, index: int) -> bool:
+        """True where a number or a string follows that is no field's name in quotes."""
+        kind = self.tokens[index].kind
+        return kind in NUMBERS or kind == "-" or (kind in STRINGS and self.tokens[index + 1].kind not in (":", "=", "{"))
+
+    def goes_on_as_list(self) -> bool:
+        """True where more values follow one that has no brackets, as in `gpus: 0, 1` and `gpus: 0 1`."""
+        comma = self.tokens[self.index].kind == ","
+        return self.holds_values(self.index + comma) and (comma or self.tokens[self.index - 1].kind in NUMBERS)
+
+    def read_bare_list(self, first: Scalar, *, in_list: bool) -> Items:
+        """Values without brackets around them, or with the closing one alone."""
+        items = Items(first.start, first.end, [first])
+        edits = [Edit(first.start, first.start, "[")]
+        while self.goes_on_as_list():
+            if self.tokens[self.index].kind == ",":
+                self.index += 1
+            else:
+                edits.append(Edit(items.end, items.end, ","))
+            if (scalar := self.read_scalar()) is not None:
+                items.items.append(scalar)
+                items.end = scalar.end
+        if self.tokens[self.index].kind == "]" and not in_list:
+            self.index += 1
+            message = "the list has no opening bracket"
+        else:
+            message = "several values have no brackets around them"
+            edits.append(Edit(items.end, items.end, "]"))
+        self.fault(FaultKind.PUNCTUATION, items.start, message, "write them as a list: [ ..., ... ]", *edits[:MAX_EDITS])
+        return items
+
+    def read_braced_list(self) -> Items | Scalar:
+        """Values in braces, which should be brackets; a single one should have neither."""
+        start = self.tokens[self.index].start
+        items = Items(start, start, [])
+        self.index += 1
+        while self.holds_values(self.index):
+            if (scalar := self.read_scalar()) is not None:
+                items.items.append(scalar)
+            if self.tokens[self.index].kind == ",":
+                self.index += 1
+        edits: tuple[Edit, ...] = ()
+        if self.tokens[self.index].kind == "}":
+            items.end = self.tokens[self.index].end
+            self.index += 1
+            edits = (Edit(start, start + 1, "["), Edit(items.end - 1, items.end, "]"))
+        only = items.items[0] if len(items.items) == 1 else None
+        hint = "write it without braces" if only is not None else "write a list in square brackets: [ ..., ... ]"
+        self.fault(FaultKind.PUNCTUATION, start, "braces stand around plain values", hint, *(() if only is not None else edits))
+        return only if isinstance(only, Scalar) else items
 
     def read_scalar(self) -> Scalar | None:
         """A string, a number or a word; None, with nothing read, where there is none."""
