@@ -46,16 +46,18 @@ class Graph:
     @property
     def looped(self) -> tuple[str, ...]:
         """Tensors whose steps wait for each other, or for such tensors, though each is written by someone."""
+        written_by: dict[int, list[str]] = {}
+        for name, writers in self.written.items():
+            for step, _ in writers:
+                written_by.setdefault(step, []).append(name)
         lost = set(self.unwritten)
-        while True:
-            more = {name for name, writers in self.written.items() if name not in lost and any(self._reads(step, lost) for step, _ in writers)}
-            if not more:
-                break
-            lost |= more
+        waiting = list(lost)
+        while waiting:
+            for step, _ in self.read.get(waiting.pop(), ()):
+                new = [name for name in written_by.get(step, ()) if name not in lost]
+                lost.update(new)
+                waiting += new
         return tuple(name for name in self.written if name not in self.ready and name not in lost)
-
-    def _reads(self, step: int, names: set[str]) -> bool:
-        return any(step == reader for name in names for reader, _ in self.read.get(name, ()))
 
 
 def build_graph(config: Any) -> Graph:
