@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from tritongen.check.codes import closest_code, codes, find_code
 from tritongen.diagnostics import Diagnostic, Location
@@ -46,6 +47,7 @@ def _codes_of(words: list[str], option: str, problems: list[Diagnostic]) -> froz
     return found
 
 
+@cache
 def matching_codes(word: str) -> frozenset[str]:
     """The codes that a code, the beginning of one, or a name stands for; empty where it stands for none."""
     word = word.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from tritongen.rules.rule import Consequence
 
 _COMMENT = re.compile(r"#\s*tritongen\s*:\s*ignore\b\s*(?P<list>\[(?P<words>[^\]]*)\])?", re.IGNORECASE)
 _MARK = b"tritongen"
-# A `#` inside a string begins no comment: what comes before it is pieces that are no quote, or whole strings.
-_BEFORE = re.compile(r"""(?:[^"'#]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*""")
+_MOST = 1_000
+"""Suppressions of one file that are listened to; no person writes more."""
+
+_LONGEST_LINE = 10_000
 
 
 @dataclass(frozen=True)
@@ -42,26 +45,47 @@ def read_suppressions(text: bytes, path: str) -> tuple[Suppression, ...]:
     """Every suppression in a config's text."""
     if _MARK not in text.lower():
         return ()
-    lines = text.decode("utf-8", "replace").splitlines()
     found: list[Suppression] = []
-    for index, line in enumerate(lines):
-        before = _BEFORE.match(line)
-        match = _COMMENT.match(line, before.end()) if before else None
-        if match is None:
+    waiting: list[Suppression] = []
+    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+        if not line.lstrip().startswith("#"):
+            found += [dataclasses.replace(one, lines=one.lines | {number}) for one in waiting]
+            waiting = []
+        elif len(found) + len(waiting) >= _MOST:
             continue
-        place = Location(path, index + 1, match.start() + 1, line)
-        covered = {index + 1, _next_code_line(lines, index)} if not line[: match.start()].strip() else {index + 1}
-        words = [word.strip() for word in (match["words"] or "").split(",") if word.strip()] or [""]
-        found += [Suppression(matching_codes(word) if word else frozenset(), word, place, frozenset(covered)) for word in words]
-    return tuple(found)
+        comment = _comment(line)
+        if comment is not None:
+            place = Location(path, number, comment.start() + 1, line)
+            words = [word.strip() for word in (comment["words"] or "").split(",") if word.strip()] or [""]
+            here = [Suppression(matching_codes(word) if word else frozenset(), word, place, frozenset({number})) for word in words]
+            # On a line of its own a comment also covers the next line that is no comment.
+            (waiting if not line[: comment.start()].strip() else found).extend(here)
+        if len(found) >= _MOST:
+            break
+    return tuple([*found, *waiting][:_MOST])
 
 
-def _next_code_line(lines: list[str], index: int) -> int:
-    """The number of the next line that holds more than a comment."""
-    for number in range(index + 1, len(lines)):
-        if not lines[number].lstrip().startswith("#"):
-            return number + 1
-    return index + 1
+def _comment(line: str) -> re.Match[str] | None:
+    """The suppression in a line; a `#` in a string begins no comment."""
+    if "tritongen" not in line.lower() or len(line) > _LONGEST_LINE:
+        return None
+    return next((match for match in _COMMENT.finditer(line) if not _in_string(line, match.start())), None)
+
+
+def _in_string(line: str, index: int) -> bool:
+    quote, position = "", 0
+    while position < index:
+        char = line[position]
+        if quote and char == "\\":
+            position += 1
+        elif char == quote:
+            quote = ""
+        elif char in "\"'" and not quote:
+            quote = char
+        elif char == "#" and not quote:
+            return False
+        position += 1
+    return bool(quote)
 
 
 def unused(suppressions: Iterable[Suppression], used: Collection[Suppression], judged: Collection[str], model: str) -> list[Diagnostic]:
@@ -70,10 +94,11 @@ def unused(suppressions: Iterable[Suppression], used: Collection[Suppression], j
     `used` are those that did suppress a finding, `judged` the codes that this run looked for in the model.
     """
     found = []
+    looked_for = frozenset(judged)
     for suppression in suppressions:
         if not suppression.codes:
             found.append(_wrong_word(suppression, model))
-        elif suppression not in used and suppression.codes <= set(judged):
+        elif suppression not in used and suppression.codes <= looked_for:
             message = f"nothing is suppressed by {suppression.word!r} here"
             hint = "remove it from the comment, or move the comment to the line of the finding or right above it"
             found.append(Diagnostic("TG074", message, suppression.location, Consequence.FRAGILE.words, hint, model, Severity.ADVICE))

@@ -23,6 +23,7 @@ def run(folder, **options):
     [
         "max_batch_size: 8  # tritongen: ignore[TG229]",
         "# tritongen: ignore[TG229]\nmax_batch_size: 8",
+        "max_batch_size: 8  # it's right: # tritongen: ignore[TG229]",
         "  #tritongen:ignore[ TG229 ]  because it is so\nmax_batch_size: 8",
         "# tritongen: ignore[name-in-two-repositories]\nmax_batch_size: 8",
         "# tritongen: ignore[TG22]\n# another comment\nmax_batch_size: 8",
