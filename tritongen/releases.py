@@ -32,13 +32,18 @@ class Release:
     @property
     def order(self) -> tuple[int, int]:
         """`(year, month)`, for comparing releases by age."""
-        year, month = self.name.split(".")
-        return int(year), int(month)
+        return order_of(self.name)
 
     @property
     def tensorrt_major(self) -> int | None:
         """TensorRT's major version, or None where it is not known."""
         return int(self.tensorrt.split(".")[0]) if self.tensorrt else None
+
+
+def order_of(name: str) -> tuple[int, int]:
+    """`(year, month)` of a tag `YY.MM`, for comparing releases by age."""
+    year, month = name.split(".")
+    return int(year), int(month)
 
 
 RELEASES: tuple[Release, ...] = (
@@ -77,6 +82,59 @@ RELEASES: tuple[Release, ...] = (
     Release("26.09", "2.73.0", None, None, "13.4.1", "3.12"),
     Release("26.10", None, None, None, "13.4.3.001", None),
 )
+
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A backend that images lack.
+
+    Attributes:
+        backend: its name.
+        first: the first release without it.
+        last: the last release without it; None where it never came back.
+        reason: why, as the end of a sentence.
+        instead: what to do about it.
+    """
+
+    backend: str
+    first: str
+    last: str | None
+    reason: str
+    instead: str
+
+    def holds_in(self, release: Release) -> bool:
+        """Whether the image of this release lacks the backend."""
+        return order_of(self.first) <= release.order and (self.last is None or release.order <= order_of(self.last))
+
+
+@dataclass(frozen=True)
+class LateField:
+    """A field of `ModelConfig` that older servers do not have: a config with it does not parse there.
+
+    Attributes:
+        path: field names from the top of the config, without indices.
+        missing_in: the newest release that is known not to have it.
+    """
+
+    path: tuple[str, ...]
+    missing_in: str
+
+
+ABSENT_BACKENDS: tuple[Absence, ...] = (
+    # triton-inference-server/server 6988 and 6991; 8204 (somebody builds it into 25.03 by hand, with the libraries of the last TensorFlow container, 25.02).
+    Absence("onnxruntime", "24.02", "24.02", "that month it was left out", "use 24.01 or 24.03"),
+    Absence("tensorflow", "25.03", None, "TensorFlow was taken out", 'export the model to ONNX and write `backend: "onnxruntime"`, or use 25.02 or older'),
+)
+
+LATE_FIELDS: tuple[LateField, ...] = (
+    # max_inflight_requests is in model_config.proto of branch r25.12 and not of r25.11; model_metrics was merged after 24.10. Both were tried on 24.10.
+    LateField(("ensemble_scheduling", "max_inflight_requests"), "25.11"),
+    LateField(("model_metrics",), "24.10"),
+)
+
+BF16_IN_ONNXRUNTIME = "26.03"
+"""The first release whose onnxruntime backend knows TYPE_BF16."""
 
 _BY_NAME = {release.name: release for release in RELEASES}
 

@@ -8,7 +8,7 @@ A case is a folder with a model repository in it. Files are copied as they are, 
     opset 17
     ir 9
 
-`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`, and with `repositories` name the folders that are repositories given together. An empty folder is kept by a file named `.keep`, which is not copied.
+`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`, and with `repositories` name the folders that are repositories given together. An empty folder is kept by a file named `.keep`, which is not copied. `NAME.link` becomes a symbolic link NAME to the path that is its text; `NAME.bytes` a file NAME of that many zero bytes.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ def build_tree(source: Path, target: Path) -> Path:
             continue
         elif path.name.endswith(".onnx.txt"):
             destination.with_name(path.name.removesuffix(".txt")).write_bytes(build_onnx(path.read_text()))
+        elif path.name.endswith(".link"):
+            destination.with_name(path.name.removesuffix(".link")).symlink_to(path.read_text().strip())
+        elif path.name.endswith(".bytes"):
+            destination.with_name(path.name.removesuffix(".bytes")).write_bytes(bytes(int(path.read_text())))
         else:
             shutil.copyfile(path, destination)
     return target

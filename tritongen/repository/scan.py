@@ -56,6 +56,11 @@ class ModelFolder:
     truncated: bool = False
 
     @property
+    def whole(self) -> bool:
+        """Whether everything below was looked at; of a folder with very many files only a part is."""
+        return len(self.entries) < _MOST_ENTRIES
+
+    @property
     def subfolders(self) -> tuple[str, ...]:
         """Names of the folders directly below, as Triton lists them: sorted, hidden ones too."""
         return tuple(sorted(name for name, facts in self.entries.items() if "/" not in name and facts.kind == "folder"))

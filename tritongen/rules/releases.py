@@ -1,7 +1,90 @@
-"""Rules: releases."""
+"""Rules: what the server's release does not have. Backends that a release lacks are in `backends`, onnxruntime's operator sets in `onnx_models`."""
 
 from __future__ import annotations
 
-from tritongen.rules.rule import Rule
+from collections.abc import Iterator
+from typing import Any
 
-RULES: tuple[Rule, ...] = ()
+from tritongen.dtypes import from_config
+from tritongen.releases import BF16_IN_ONNXRUNTIME, LATE_FIELDS, order_of
+from tritongen.rules.context import ModelContext
+from tritongen.rules.rule import Consequence, Finding, Key, Rule
+
+_BF16 = "TYPE_BF16"
+_BF16_NUMBER = from_config(_BF16).config_value
+
+
+def _late_fields(context: ModelContext) -> Iterator[Finding]:
+    release = context.server.release
+    assert release is not None
+    for late in LATE_FIELDS:
+        if release.order <= order_of(late.missing_in) and _is_set(context.config, late.path):
+            name = ".".join(late.path)
+            yield Finding(
+                f"{name} does not exist in {release.name}; no release up to {late.missing_in} has it, and a config with an unknown field does not parse",
+                late.path,
+                f"remove {name}, or use a release after {late.missing_in}",
+            )
+
+
+def _is_set(message: Any, path: Key) -> bool:
+    for name in path:
+        if not any(field.name == name for field, _ in message.ListFields()):
+            return False
+        message = getattr(message, str(name))
+    return True
+
+
+def _bf16(context: ModelContext) -> Iterator[Finding]:
+    release = context.server.release
+    assert release is not None
+    if not context.is_onnx or release.order >= order_of(BF16_IN_ONNXRUNTIME):
+        return
+    signature = context.signature
+    known = {tensor.name: tensor.dtype.config for tensor in (*signature.inputs, *signature.outputs)} if signature is not None else {}
+    for role in ("input", "output"):
+        for index, tensor in enumerate(getattr(context.config, role)):
+            # A tensor that the model does not have, or has in another type, is another mistake.
+            if tensor.data_type == _BF16_NUMBER and (signature is None or known.get(tensor.name) == _BF16):
+                yield Finding(_words(role, tensor.name, release.name), (role, index, "data_type"), _HINT)
+    if signature is None or not context.server.auto_complete:
+        return
+    for role, given, tensors in (("input", context.config.input, signature.inputs), ("output", context.config.output, signature.outputs)):
+        for spec in () if given else tensors:
+            if spec.dtype.config == _BF16:
+                yield Finding(_words(role, spec.name, release.name), (), _HINT)
+
+
+_HINT = f"use {BF16_IN_ONNXRUNTIME} or newer, or cast it to FP32 or FP16 inside the model"
+
+
+def _words(role: str, name: str, release: str) -> str:
+    return f"{role} '{name}' is {_BF16}, which the onnxruntime backend of {release} does not know; it does from {BF16_IN_ONNXRUNTIME} on"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "TG360",
+        "field-unknown-to-release",
+        Consequence.REFUSED,
+        "A config has only fields that the server's release knows.",
+        "Triton's parser refuses a file with a field that it does not know, whatever its value. max_inflight_requests came with 25.12 "
+        "(model_config.proto of the release branches); "
+        "model_metrics is not in 24.10 (both tried there).",
+        "ensemble_scheduling { max_inflight_requests: 4 ... }  # --release 25.08",
+        "ensemble_scheduling { ... }",
+        check=_late_fields,
+        needs=frozenset({"config", "release"}),
+    ),
+    Rule(
+        "TG361",
+        "bf16-in-older-onnxruntime",
+        Consequence.REFUSED,
+        "Inputs and outputs of type BF16 need an onnxruntime backend of 26.03 or newer.",
+        "'unsupported datatype TYPE_BF16' (onnxruntime_backend/src/onnxruntime_utils.cc: the type is in the table since r26.03; recorded on 24.10).",
+        'backend: "onnxruntime"\ninput [ { name: "x" data_type: TYPE_BF16 dims: [64] } ]  # --release 25.08',
+        'backend: "onnxruntime"\ninput [ { name: "x" data_type: TYPE_FP16 dims: [64] } ]',
+        check=_bf16,
+        needs=frozenset({"release"}),
+    ),
+)

@@ -56,11 +56,13 @@ class VersionChoice:
         loaded: version number → name of its folder, for those that the policy picks. Where a name only starts with a number, Triton looks for the number's own folder.
         ignored: folder name → why Triton takes it for no version.
         available: every number that a folder stands for.
+        folders: the folder that stands for each of them.
     """
 
     loaded: dict[int, str]
     ignored: dict[str, str]
     available: tuple[int, ...]
+    folders: dict[int, str]
 
 
 def resolve_backend(config: Any, name: str, folder: ModelFolder | None) -> Resolved:
@@ -109,7 +111,9 @@ def choose_versions(config: Any, folder: ModelFolder | None) -> VersionChoice:
         else:
             match = _LEADING_INT.match(name)
             assert match is not None
-            numbers[int(match.group())] = name
+            number = int(match.group())
+            if name == str(number) or number not in numbers:
+                numbers[number] = name
     available = tuple(sorted(numbers))
     policy = config.version_policy.WhichOneof("policy_choice")
     if policy == "all":
@@ -119,7 +123,7 @@ def choose_versions(config: Any, folder: ModelFolder | None) -> VersionChoice:
     else:
         count = config.version_policy.latest.num_versions if policy == "latest" else 1
         wanted = available[max(0, len(available) - count) :] if count else ()
-    return VersionChoice({number: numbers[number] for number in wanted}, ignored, available)
+    return VersionChoice({number: numbers[number] for number in wanted}, ignored, available, numbers)
 
 
 def _why_ignored(name: str) -> str:
