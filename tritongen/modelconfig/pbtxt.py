@@ -6,7 +6,9 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from tritongen.diagnostics import Location
 from tritongen.modelconfig.pb import ModelConfig
+from tritongen.modelconfig.reading import read_config
 
 _FIRST_FIELDS = ("name", "platform", "backend", "max_batch_size", "input", "output", "batch_input", "batch_output")
 """People read a config from its interface downwards; the other fields follow in the order of their numbers."""
@@ -35,5 +37,13 @@ def _print_field(config: Any, name: str) -> str:
 
 
 def parse_pbtxt(text: str) -> Any:
-    """Parse protobuf text into a `ModelConfig`. Raises `text_format.ParseError` (its message starts with line:column) where it does not parse."""
-    return text_format.Parse(text, ModelConfig())
+    """Parse protobuf text into a `ModelConfig`, as Triton's own parser does (see `reading`).
+
+    Raises `text_format.ParseError` (its message starts with line:column) where it does not parse.
+    """
+    read = read_config(text.encode(errors="surrogateescape"), "")
+    if not read.ok:
+        first = read.diagnostics[0]
+        place = first.location or Location("")
+        raise text_format.ParseError(f"{place.line}:{place.column}: {first.message}")
+    return read.config

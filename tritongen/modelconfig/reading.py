@@ -42,6 +42,7 @@ from tritongen.modelconfig.fields import message_table
 from tritongen.modelconfig.foreign import Foreign, binary, encoding, other_text
 from tritongen.modelconfig.pb import ModelConfig
 from tritongen.sources.pbtxt import parse_fields
+from tritongen.sources.pbtxt_brackets import MAX_DEPTH
 from tritongen.sources.pbtxt_tree import Edit, FaultKind
 from tritongen.sources.text import SourceText
 
@@ -69,8 +70,9 @@ DIFFERENCES: tuple[tuple[str, bool, str], ...] = (
     ("NUL in a string or a comment", False, "C++ ends both there"),
     ("blanks beyond ASCII, and 0x1c to 0x1f", False, "C++ knows the blanks of ASCII only"),
     ('a key or value given twice in one entry of a map, the first one empty or zero: key: "" key: "a"', False, "C++ map entries know what was given"),
+    ("up to 3.4028235677973366e+38 for a number of single precision", True, "C++ reads the greatest such number, as which it prints it; Python reads infinity"),
     ("a file above MAX_BYTES", False, "a limit of this reader"),
-    (f"more than {48} brackets in one another", False, "a limit of this reader; no field of ModelConfig nests that deep"),
+    (f"more than {MAX_DEPTH} brackets in one another", False, "a limit of this reader; no field of ModelConfig nests that deep"),
 )
 """Texts on which this reader and Python's `text_format` disagree: what, whether this reader accepts it, and why. All but the last two follow C++ protobuf."""
 
@@ -88,6 +90,7 @@ _CODES = {
     FaultKind.EXTENSION: "TG217",
     FaultKind.DEPTH: "TG218",
 }
+_LONGEST_HINT = 600
 _SURROGATES = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 _CONFIG_TABLE = message_table(ModelConfig.DESCRIPTOR)
 
@@ -171,7 +174,8 @@ def _with_findings(path: str, source: bytes, codec: str, config: Any, findings: 
     fixes: list[Fix] = []
     offsets = _ByteOffsets(text, 3 if source.startswith(codecs.BOM_UTF8) else 0)
     for finding in findings[:MAX_FINDINGS]:
-        diagnostic = Diagnostic(finding.code, finding.message, shown.location(max(0, finding.start)), _REFUSED, finding.hint)
+        place = shown.location(max(0, finding.start))
+        diagnostic = Diagnostic(finding.code, _presentable(finding.message), place, _REFUSED, _presentable(finding.hint))
         diagnostics.append(diagnostic)
         if finding.edits and not codec:
             edits = tuple(Edit(offsets[edit.start], offsets[edit.end], edit.text) for edit in finding.edits)
@@ -212,6 +216,12 @@ def _encoding(name: str) -> Finding:
 
 def _foreign(foreign: Foreign) -> Finding:
     return Finding("TG200", foreign.start, foreign.message, foreign.hint)
+
+
+def _presentable(words: str) -> str:
+    """A message or a hint, which may quote the file, in a form and a length for people."""
+    words = _printable(words)
+    return words if len(words) <= _LONGEST_HINT else words[: _LONGEST_HINT - 3] + "..."
 
 
 def _printable(text: str) -> str:

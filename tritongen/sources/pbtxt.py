@@ -14,9 +14,6 @@ from tritongen.sources.pbtxt_tokens import END, FOREIGN, ID, INT, STRINGS, TEMPL
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
 from tritongen.sources.pbtxt_values import MAX_EDITS
 
-MAX_DEPTH = 48
-"""Deeper nesting is given up on. C++ protobuf sets no limit, but no message of Triton's nests deeper than ten."""
-
 _OPENERS = {"{": "}", "<": ">"}
 
 
@@ -109,14 +106,7 @@ class _Parser(BracketReader):
         kind, start, _ = self.tokens[self.index]
         fields: list[Field] = []
         self.index += 1
-        if len(self.stack) >= MAX_DEPTH:
-            self.fault(
-                FaultKind.DEPTH,
-                start,
-                f"brackets are nested more than {MAX_DEPTH} deep",
-                "no config of Triton's nests deeper than ten: check what wrote this file",
-            )
-            self.stop()
+        if self.is_too_deep(start):
             return Message(start, start, fields)
         closer = _OPENERS[kind]
         self.stack.append((closer, start))
@@ -127,8 +117,10 @@ class _Parser(BracketReader):
     def read_items(self) -> Items:
         start = self.tokens[self.index].start
         self.index += 1
-        self.stack.append(("]", start))
         items = Items(start, start, [])
+        if self.is_too_deep(start):
+            return items
+        self.stack.append(("]", start))
         if self.tokens[self.index].kind == "]":
             items.end = self.tokens[self.index].end
             self.index += 1
@@ -210,10 +202,7 @@ class _Parser(BracketReader):
             items.items.append(self.read_message())
         elif kind == "[":
             self.fault(FaultKind.PUNCTUATION, start, "a list stands in a list", "write one flat list: [1, 2, 3]")
-            if len(self.stack) < MAX_DEPTH:
-                items.items.extend(self.read_items().items)
-            else:
-                self.stop()
+            items.items.extend(self.read_items().items)
         elif (scalar := self.read_scalar()) is not None:
             items.items.append(scalar)
         else:

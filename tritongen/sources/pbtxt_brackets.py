@@ -8,6 +8,9 @@ from tritongen.sources.pbtxt_tokens import END, TEMPLATE, Token
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 from tritongen.sources.pbtxt_values import BEHIND_A_NAME, ScalarReader
 
+MAX_DEPTH = 48
+"""Deeper nesting is given up on. C++ protobuf sets no limit, but no message of Triton's nests deeper than ten."""
+
 CLOSERS = frozenset("}>]")
 _INDENT = re.compile(r"[ \t]*")
 
@@ -26,6 +29,16 @@ class BracketReader(ScalarReader):
         self.stack: list[tuple[str, int]] = []
         self._end_reported = is_cut
         self._dedented_at = -1
+
+    def is_too_deep(self, start: int) -> bool:
+        """True, and the rest of the text given up on, where one more bracket would be one too many."""
+        if len(self.stack) < MAX_DEPTH:
+            return False
+        message = f"brackets are nested more than {MAX_DEPTH} deep"
+        self.fault(FaultKind.DEPTH, start, message, "no config of Triton's nests deeper than ten: check what wrote this file")
+        self.stop()
+        self._end_reported = True
+        return True
 
     def closes_outside(self, kind: str, closer: str) -> bool:
         """Deals with a closer that is not the expected one; True where it belongs to an outer bracket, so that the current one is over."""
@@ -59,8 +72,6 @@ class BracketReader(ScalarReader):
 
     def is_dedented(self, start: int) -> bool:
         """True where a line begins no further right than the line that opened the current bracket: then that bracket was to be closed before."""
-        if self._dedented_at == start:
-            return True
         closer, opener = self.stack[-1]
         line = self.lines.line_start(self.lines.line_index(start))
         opener_line = self.lines.line_start(self.lines.line_index(opener))
@@ -71,6 +82,8 @@ class BracketReader(ScalarReader):
         assert indent is not None
         if start - line > indent.end() - opener_line:
             return False
+        if self._dedented_at == start:
+            return True  # the inner bracket of two on one line, `[ {`, was noted already
         self._dedented_at = start
         self.closed_by_indent = True
         self.fault(FaultKind.BRACKET, opener, f"'{self.text[opener]}' is not closed before {self.place(start)}", f"add the '{closer}'")

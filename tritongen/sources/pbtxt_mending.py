@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_STR, ID, MARKER, OPEN_STR, OTHER, STR, Token, tokenize
+from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_STR, ID, MARKER, NUL_STR, OPEN_STR, OTHER, STR, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 
 MAX_REREADS = 200
@@ -106,7 +106,13 @@ def _close_strings(text: str, tokens: list[Token], faults: list[Fault]) -> list[
     rereads = 0
     while pending:
         token = pending.pop()
-        if token.kind == CURLY_STR:
+        if token.kind == NUL_STR:
+            place = text.index("\0", token.start)
+            faults.append(
+                Fault(FaultKind.QUOTE, place, "the string holds a NUL character, which ends it for protobuf", "remove it; write \\000 where it is meant")
+            )
+            result.append(token._replace(kind=STR))
+        elif token.kind == CURLY_STR:
             _curly(text, token, faults)
             result.append(token)
         elif token.kind == OPEN_STR and rereads < MAX_REREADS:
@@ -153,8 +159,6 @@ def _open(text: str, token: Token, curly_end: bool, word_before: bool, faults: l
         faults.append(Fault(FaultKind.QUOTE, token.start, "the string has a closing quote and no opening one", f"begin it with {quote}"))
     else:
         hint = f"end it with {quote}; a string cannot go over the end of a line, but several strings in a row are joined"
-        if token.end < len(text) and text[token.end] == "\0":
-            hint = "remove the NUL character that ends it; write \\000 where it is meant"
         faults.append(Fault(FaultKind.QUOTE, token.start, "the string has no closing quote", hint))
 
 

@@ -11,16 +11,27 @@ import re
 from typing import Any, NamedTuple
 
 ID, INT, FLOAT, STR = "id", "int", "float", "str"
-BAD_NUMBER, OPEN_STR, CURLY_STR, TEMPLATE, COMMENT, MARKER, OTHER, END = "number", "open", "curly", "template", "comment", "marker", "other", "end"
+BAD_NUMBER, OPEN_STR, CURLY_STR, NUL_STR, TEMPLATE, COMMENT, MARKER, OTHER, END = (
+    "number",
+    "open",
+    "curly",
+    "nul_string",
+    "template",
+    "comment",
+    "marker",
+    "other",
+    "end",
+)
 """Kinds of tokens. The symbols of the format are their own kind: `{ } [ ] < > : , ; -`; so are `=` and `+`, which the format does not have.
 
-BAD_NUMBER begins like a number and is none (`08`, `1k`, `1_000`). OPEN_STR lacks its closing quote. CURLY_STR is in typographic quotes. TEMPLATE is an unfilled
-place of a template. COMMENT is one of another language. MARKER is a line that a merge conflict leaves. OTHER is any other character.
+BAD_NUMBER begins like a number and is none (`08`, `1k`, `1_000`). OPEN_STR lacks its closing quote. CURLY_STR is in typographic quotes. NUL_STR holds a NUL
+character. TEMPLATE is an unfilled place of a template. COMMENT is one of another language. MARKER is a line that a merge conflict leaves. OTHER is any other
+character.
 """
 
 STRINGS = frozenset((STR, OPEN_STR, CURLY_STR))
 NUMBERS = frozenset((INT, FLOAT, BAD_NUMBER))
-FOREIGN = frozenset((OPEN_STR, CURLY_STR, COMMENT, MARKER, OTHER))
+FOREIGN = frozenset((OPEN_STR, CURLY_STR, NUL_STR, COMMENT, MARKER, OTHER))
 """What protobuf does not know, and what `pbtxt_mending` looks at before anything is parsed."""
 
 MAX_ODD = 5_000
@@ -57,6 +68,7 @@ _TOKEN = re.compile(
     r"|(?P<marker>^(?:<{7}|={7}|>{7}|\|{7})(?:[ \t][^\n]*|\r?)$)"
     rf"|(?P<template>{'|'.join(_TEMPLATES)})"
     r"|(?P<symbol>[{}\[\]:,;<>\-=+])"
+    r"|(?P<nul_string>\"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*\"|'[^'\\\n]*(?:\\[^\n][^'\\\n]*)*')"
     r"|(?P<open>[\"'][^\n\0]*)"
     r"|(?P<comment>//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)"
     r"|(?P<curly>[\u201c\u201d\u201e\u201f\u00ab\u2033\u2018\u2019][^\n\0\"'\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2018\u2019]*"
