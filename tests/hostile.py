@@ -8,8 +8,25 @@ from pathlib import Path
 
 from check_models import CONFIG
 
+from tritongen.modelconfig.reading import MAX_BYTES
+
 GOOD = CONFIG.format(name="m")
-ODD_NAMES = (b"new\nline", b"\x1b[2Jescape", b"no\xff\xfeutf8", b"a" * 255, b"%41", b" ", b"-rf", b"..x", "\u202eabc".encode(), b"'\"`$(x)", b"::error::x", b"\x7f", b"#")
+ALL_THAT_IS_READ = MAX_BYTES - 1_000
+ODD_NAMES = (
+    b"new\nline",
+    b"\x1b[2Jescape",
+    b"no\xff\xfeutf8",
+    b"a" * 255,
+    b"%41",
+    b" ",
+    b"-rf",
+    b"..x",
+    "\u202eabc".encode(),
+    b"'\"`$(x)",
+    b"::error::x",
+    b"\x7f",
+    b"#",
+)
 
 
 def _model(root: Path, text: str | bytes = GOOD, name: str = "m") -> Path:
@@ -32,12 +49,12 @@ def hundred_megabytes(root: Path) -> None:
 
 def most_that_is_read(root: Path) -> None:
     """A config as large as the reader takes, of a few fields again and again."""
-    _model(root, ('input { name: "x" data_type: TYPE_FP32 dims: [ 8 ] }\n' * 40_000)[:1_990_000])
+    _model(root, ('input { name: "x" data_type: TYPE_FP32 dims: [ 8 ] }\n' * 40_000)[:ALL_THAT_IS_READ])
 
 
 def comments(root: Path) -> None:
-    """A megabyte of comments that look like suppressions."""
-    _model(root, "# tritongen: ignore[TG208]\n" * 40_000 + GOOD)
+    """Nothing but comments that look like suppressions."""
+    _model(root, "# tritongen: ignore[TG208]\n" * (ALL_THAT_IS_READ // 28) + GOOD)
 
 
 def quotes(root: Path) -> None:
@@ -47,12 +64,12 @@ def quotes(root: Path) -> None:
 
 def open_quotes(root: Path) -> None:
     """Lines that could make the search for comments slow."""
-    _model(root, ('"' + "\\a" * 5_000 + " # tritongen: ignore[x]\n") * 100)
+    _model(root, (('"' + "\\a" * 4_000 + " # tritongen: ignore[x]\n") * 100)[:ALL_THAT_IS_READ])
 
 
 def deep(root: Path) -> None:
-    """Brackets in brackets, a hundred thousand deep."""
-    _model(root, "dynamic_batching {" * 100_000)
+    """Brackets in brackets, as deep as a file can hold."""
+    _model(root, "dynamic_batching {" * (ALL_THAT_IS_READ // 18))
 
 
 def huge_numbers(root: Path) -> None:
@@ -64,8 +81,8 @@ def huge_numbers(root: Path) -> None:
 
 
 def maps(root: Path) -> None:
-    """Twenty thousand parameters."""
-    _model(root, GOOD + "".join(f'parameters {{ key: "k{index}" value {{ string_value: "{index}" }} }}\n' for index in range(20_000)))
+    """Seven thousand parameters."""
+    _model(root, GOOD + "".join(f'parameters {{ key: "k{index}" value {{ string_value: "{index}" }} }}\n' for index in range(7_000)))
 
 
 def tensors(root: Path) -> None:
@@ -73,7 +90,10 @@ def tensors(root: Path) -> None:
     lines = [f'input {{ name: "i{index}" data_type: TYPE_FP32 dims: [ 1 ] }}' for index in range(3_000)]
     lines += ["instance_group { count: 2147483647 kind: KIND_GPU gpus: [ 0, 0, -1 ] }"] * 1_000
     _model(root, "\n".join(lines))
-    steps = "".join(f'step {{ model_name: "e" model_version: -1 input_map {{ key: "a" value: "t{index}" }} output_map {{ key: "b" value: "t{index + 1}" }} }}\n' for index in range(3_000))
+    steps = "".join(
+        f'step {{ model_name: "e" model_version: -1 input_map {{ key: "a" value: "t{index}" }} output_map {{ key: "b" value: "t{index + 1}" }} }}\n'
+        for index in range(3_000)
+    )
     _model(root, f'platform: "ensemble"\nensemble_scheduling {{\n{steps}}}\n', "e")
 
 
@@ -126,7 +146,7 @@ def many_files(root: Path) -> None:
     folder = _model(root)
     (folder / "1/file").touch()
     for index in range(100_000):
-        os.link(folder / "1/file", folder / f"1/{index}")  # noqa: PTH200 - a hard link is the cheapest file
+        os.link(folder / "1/file", folder / f"1/{index}")  # a hard link is the cheapest file
         if index % 60_000 == 59_999:
             (folder / "1/file").unlink()
             (folder / "1/file").touch()

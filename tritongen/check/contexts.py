@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tritongen.errors import ModelFileError
@@ -12,6 +13,8 @@ from tritongen.modelconfig.reading import ReadConfig, read_config
 from tritongen.repository.scan import CONFIG_NAME, ModelFolder
 from tritongen.rules.context import ModelContext, ModelFile, ServerFacts
 from tritongen.signature import read_onnx
+from tritongen.signature.inference import refine_outputs
+from tritongen.signature.modelfile import HEAD_BYTES, opened
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,10 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
         # A protobuf string is UTF-8, which a folder's name need not be.
         config.name = os.fsencode(folder.name).decode(errors="replace")
     context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text)
-    if not context.is_onnx:
+    if not (context.is_onnx or context.is_plan):
         return context, read
-    files = {number: _model_file(folder, f"{name}/{context.resolved.filename}") for number, name in context.versions.loaded.items()}
+    look = _model_file if context.is_onnx else _plan_file
+    files = {number: look(folder, f"{name}/{context.resolved.filename}") for number, name in context.versions.loaded.items()}
     return dataclasses.replace(context, models=files), read
 
 
@@ -78,7 +82,21 @@ def _model_file(folder: ModelFolder, name: str) -> ModelFile:
         facts = folder.entries.get(name)
     if facts is None or facts.kind != "file":
         return ModelFile()
+    path = folder.path / name
     try:
-        return ModelFile(read_onnx(folder.path / name))
+        signature = read_onnx(path)
+    except ModelFileError as error:
+        return ModelFile(problems=error.diagnostics)
+    return ModelFile(signature, refine=partial(refine_outputs, path, signature))
+
+
+def _plan_file(folder: ModelFolder, name: str) -> ModelFile:
+    """The beginning of a version's TensorRT plan; nothing where there is none that can be read."""
+    facts = folder.entries.get(name)
+    if facts is None or facts.kind != "file":
+        return ModelFile()
+    try:
+        with opened(folder.path / name) as (descriptor, size):
+            return ModelFile(head=(os.pread(descriptor, HEAD_BYTES, 0), size))
     except ModelFileError as error:
         return ModelFile(problems=error.diagnostics)

@@ -101,11 +101,11 @@ def _kind_of_folder(path: Path) -> TargetKind:
         folders = _folders(path)
     except OSError as error:
         raise _problem(path, f"the folder cannot be listed: {error.strerror}", "give its user the rights to read and enter it (chmod u+rx)") from error
-    holds_models = any((folder / CONFIG_NAME).exists() for folder in folders if not folder.name.isdecimal())
+    holds_models = any(os.path.lexists(folder / CONFIG_NAME) for folder in folders if not folder.name.isdecimal())
     if holds_models:
         return TargetKind.REPOSITORY
-    versions = [folder for folder in folders if folder.name.isdecimal() and not (folder / CONFIG_NAME).exists() and not _holds_version(folder)]
-    return TargetKind.MODEL if versions or (path / CONFIG_NAME).is_file() else TargetKind.REPOSITORY
+    versions = [folder for folder in folders if folder.name.isdecimal() and not os.path.lexists(folder / CONFIG_NAME) and not _holds_version(folder)]
+    return TargetKind.MODEL if versions or os.path.lexists(path / CONFIG_NAME) else TargetKind.REPOSITORY
 
 
 def _holds_version(folder: Path) -> bool:
@@ -119,7 +119,14 @@ def _looks_like_model(folder: Path) -> bool:
 
 def _folders(path: Path) -> list[Path]:
     with os.scandir(path) as entries:
-        return [path / entry.name for entry in entries if entry.is_dir()]
+        return [path / entry.name for entry in entries if _is_folder(entry)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a loop of links
+        return False
 
 
 def _names(folder: Path) -> list[str]:
