@@ -30,10 +30,10 @@ CONFIGS = [
     *(code.bad.encode() for code in codes().values()),
 ]
 WORDS = [
-    *b"input output dims name [ ] { } : , ; ' -1 0 TYPE_FP32 TYPE_STRING max_batch_size reshape shape dynamic_batching preferred_batch_size sequence_batching".split(),
-    *b"ensemble_scheduling step model_name input_map output_map key value instance_group KIND_GPU count gpus parameters string_value version_policy specific".split(),
-    *b"versions platform backend default_model_filename model_warmup inputs batch_size random_data true optimization execution_accelerators".split(),
-    *b"gpu_execution_accelerator label_filename response_cache enable control_input state initial_state max_queue_delay_microseconds latest num_versions".split(),
+    *b"input output dims name [ ] { } : , ; ' -1 0 TYPE_FP32 TYPE_STRING max_batch_size reshape shape dynamic_batching preferred_batch_size".split(),
+    *b"sequence_batching ensemble_scheduling step model_name input_map output_map key value instance_group KIND_GPU count gpus parameters".split(),
+    *b"string_value version_policy specific versions platform backend default_model_filename model_warmup inputs batch_size random_data true".split(),
+    *b"optimization execution_accelerators gpu_execution_accelerator label_filename response_cache enable control_input state initial_state".split(),
     *(b'"m"', b'"ensemble"', b'"../x"', b'"python"', b"9" * 30, b"# tritongen: ignore[TG2]\n", b"\n", b"\0", b"\xff", b"\xef\xbb\xbf"),
 ]
 

@@ -1,6 +1,7 @@
 """Repositories that nobody means well with: an answer, no traceback, nothing read that must not be, nothing executed."""
 
 import json
+
 import pytest
 from hostile import HOSTILE, pipes
 

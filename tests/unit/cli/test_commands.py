@@ -224,6 +224,6 @@ def test_no_server_is_exit_code_3_and_says_where_it_looked(tritongen):
 
 def test_help_of_every_command_says_what_it_does(tritongen):
     overview = tritongen("--help").out
-    for name in ("render", "init", "serve", "infer", "doctor", "schema"):
+    for name in ("render", "check", "init", "serve", "infer", "doctor", "schema"):
         assert name in overview
         assert tritongen(name, "--help").code == 0
