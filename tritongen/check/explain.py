@@ -12,6 +12,8 @@ from tritongen.rules.rule import Consequence
 
 _FAMILIES = (
     ("TG0", "Files, specs and commands"),
+    ("TG15", "Rewriting models"),
+    ("TG16", "Rewriting models"),
     ("TG1", "Rendering a spec"),
     ("TG20", "Parsing config.pbtxt"),
     ("TG21", "Parsing config.pbtxt"),

@@ -16,7 +16,7 @@ def _entry(code: str, name: str, summary: str, why: str, fix: str = _AGAIN) -> C
 ENTRIES = (
     _entry(
         "TG020",
-        "missing-model-file",
+        "no-such-model-file",
         "The model file is there.",
         "Triton finds no model file and the version does not load.",
         "Correct the path, or copy the file.",
