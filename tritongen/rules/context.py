@@ -14,6 +14,8 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.modelconfig import ModelConfig
 from tritongen.releases import Release
 from tritongen.repository.scan import ModelFolder
+from tritongen.rules.graphs import load_problems
+from tritongen.rules.ortload import Problem
 from tritongen.rules.resolve import Resolved, VersionChoice, choose_versions, resolve_backend
 from tritongen.rules.rule import Key
 from tritongen.signature import Signature
@@ -36,10 +38,19 @@ class ServerFacts:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What is known of one version's model file: its signature, or why there is none."""
+    """What is known of one version's model file: its signature, or why there is none.
+
+    Attributes:
+        signature: what the file says; None where it is no ONNX model, or was not looked at.
+        problems: why it has no signature.
+        refine: the signature with the outputs as ONNX Runtime reports them after its shape inference; takes longer, so it is asked only where that decides.
+        head: the first bytes of a file that is no ONNX model by its config (a plan), and its size; None where there is no such file.
+    """
 
     signature: Signature | None = None
     problems: tuple[Diagnostic, ...] = ()
+    refine: Callable[[], Signature] | None = None
+    head: tuple[bytes, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,11 @@ class ModelContext:
         """The signature of the newest version that could be read."""
         known = [number for number, file in self.models.items() if file.signature is not None]
         return self.models[max(known)].signature if known else None
+
+    @cached_property
+    def load_problems(self) -> tuple[Problem, ...]:
+        """What NVIDIA's onnxruntime backend has to say when it loads the model; empty where no signature is known."""
+        return load_problems(self) if self.is_onnx else ()
 
     @property
     def is_ensemble(self) -> bool:

@@ -44,12 +44,14 @@ class Adapted:
         differences: what differs from what was asked for, as parts of a sentence; empty where only caches of engines are kept elsewhere.
         needs_source: whether the plan's source ONNX is served in place of the plan.
         folders: where TensorRT engines are cached, in place of what cannot be written here; they must exist for the config to work.
+        refused: whether NVIDIA's Triton would refuse the original on a machine like this: it asks for a GPU by name, and there is none.
     """
 
     config: Any
     differences: tuple[str, ...]
     needs_source: bool
     folders: tuple[str, ...]
+    refused: bool = False
 
 
 def adapt(config: Any, machine: Machine) -> Adapted | None:
@@ -66,7 +68,13 @@ def adapt(config: Any, machine: Machine) -> Adapted | None:
         differences += _without_gpu(changed, machine.cores)
     else:
         folders = _remap_caches(changed, machine.engine_cache)
-    return Adapted(changed, tuple(differences), needs_source, tuple(folders)) if differences or folders else None
+    refused = machine.gpus == 0 and (needs_source or any(_wants_gpu(group) for group in config.instance_group))
+    return Adapted(changed, tuple(differences), needs_source, tuple(folders), refused) if differences or folders else None
+
+
+def _wants_gpu(group: Any) -> bool:
+    """Whether an instance group needs a GPU. One that is for the CPU and lists GPUs all the same is a mistake on any machine, and Triton says so."""
+    return bool(group.kind == ModelInstanceGroup.KIND_GPU or (group.kind == ModelInstanceGroup.KIND_AUTO and group.gpus))
 
 
 def _serve_source(config: Any) -> None:
@@ -89,7 +97,7 @@ def _serve_source(config: Any) -> None:
 def _without_gpu(config: Any, cores: int) -> list[str]:
     """Move what is meant for a GPU to the CPU."""
     differences = []
-    groups = [group for group in config.instance_group if group.kind == ModelInstanceGroup.KIND_GPU or group.gpus]
+    groups = [group for group in config.instance_group if _wants_gpu(group)]
     for group in groups:
         group.kind = ModelInstanceGroup.KIND_CPU
         group.count = max(1, group.count)  # on the CPU, Triton reads 0 as 2 for onnxruntime

@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass
 
 from tritongen.errors import ServerStartError
+from tritongen.releases import find_release
 from tritongen.server import http_probe, log, ports
 from tritongen.server.environment import Environment
-from tritongen.server.options import ServerOptions
+from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
 from tritongen.server.ports import Ports
 from tritongen.server.process import ServerProcess
 from tritongen.server.runtime import Runtime
@@ -19,6 +20,10 @@ _POLL_INTERVAL_S = 0.02
 _LOG_INTERVAL_S = 0.25
 _OK = 200
 _SIGNAL_BASE = 128
+
+FIRST_WITH_BF16 = (26, 3)
+"""Year and month of the first release whose onnxruntime backend knows TYPE_BF16."""
+
 _STUB_TIMEOUT_S = 30  # the Python backend's own default
 
 
@@ -59,6 +64,7 @@ class Attempt:
             f"--model-control-mode={options.model_control}",
             f"--exit-on-error={str(options.exit_on_error).lower()}",
             *(f"--load-model={name}" for name in options.load_models),
+            *(f"--backend-config=onnxruntime,{setting}" for setting in _stands_for(options)),
             *options.extra_args,
         ]
         if options.disable_auto_complete:
@@ -66,6 +72,19 @@ class Attempt:
         if options.model_control == "poll":
             arguments.append(f"--repository-poll-secs={options.poll_interval_s}")
         return arguments
+
+
+def _stands_for(options: ServerOptions) -> list[str]:
+    """Settings that tell the backend which release's onnxruntime backend it stands for; see `release.py` beside it."""
+    release = find_release(options.release or EMBEDDED_RELEASE)
+    if release is None or release.onnxruntime is None:
+        return []
+    settings = [f"tritongen-release={release.name}", f"tritongen-onnxruntime={release.onnxruntime}"]
+    if release.order < FIRST_WITH_BF16:
+        settings.append("tritongen-bf16=false")
+    if options.strict:
+        settings.append("tritongen-strict=true")
+    return settings
 
 
 class PortTakenError(Exception):

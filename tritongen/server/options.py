@@ -12,6 +12,9 @@ from tritongen.errors import InputError
 ModelControl = Literal["none", "poll", "explicit"]
 """`--model-control-mode` of tritonserver: load all at the start, follow changes on disk, or load on request."""
 
+EMBEDDED_RELEASE = "24.10"
+"""The release whose core the embedded server is; what it stands for where nobody names one."""
+
 _HIGHEST_PORT = 65535
 
 _OURS = (
@@ -53,8 +56,10 @@ class ServerOptions:
         model_control: tritonserver's `--model-control-mode`.
         load_models: models to load at the start; only with `model_control="explicit"`.
         poll_interval_s: seconds between two looks at the repository; only with `model_control="poll"`.
-        strict: refuse models whose config this machine cannot honour, instead of serving an adapted copy.
-        release: the NGC release that the repository is meant for, such as `25.08`; checked for its form only, as the embedded server is always 24.10.
+        strict: refuse models whose config this machine cannot honour, and what `release` would refuse, instead of serving an adapted copy with a warning.
+            Models that are loaded later, by name, are judged when they are.
+        release: the NGC release that the repository is meant for, such as `25.08` (24.10 where it is None, which the embedded server itself is). What its
+            onnxruntime is too old for is refused (`strict`) or served with a warning.
         exit_on_error: give up when one model fails to load. If False, the server starts with the models that did load.
         extra_args: further tritonserver options, such as `--log-verbose=1`; an option that is set by a field here is refused.
         start_timeout_s: seconds until every model must be loaded.

@@ -25,10 +25,13 @@ _NAME = re.compile(r"tritongen-(?P<pid>\d+)-(?P<start>\d+)-(?P<namespace>\d+)-\w
 
 _SHIM = '''"""What Triton's stub imports as `model`."""
 
-from tritongen_onnxruntime.model import TritonPythonModel
+from tritongen_backend.server.backends.onnxruntime.model import TritonPythonModel
 
 __all__ = ["TritonPythonModel"]
 '''
+
+_COPIED = ("server/backends/onnxruntime", "rules/ortload")
+"""What runs in the stub: the backend, and the rules that it shares with `tritongen check`."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,10 @@ def _fill(runtime: Runtime, environment: Environment) -> None:
     source = environment.triton / "backends" / "python"
     for file in (source / "libtriton_python.so", source / "triton_python_backend_utils.py", environment.stub):
         shutil.copy2(file, python / file.name)
-    ours = Path(__file__).parent / "backends" / "onnxruntime"
-    shutil.copytree(ours, runtime.modules / "tritongen_onnxruntime", ignore=shutil.ignore_patterns("__pycache__"))
+    # Where tritongen is not importable: what the backend imports relatively keeps its place below a root of another name.
+    tritongen = Path(__file__).parents[1]
+    for part in _COPIED:
+        shutil.copytree(tritongen / part, runtime.modules / "tritongen_backend" / part, ignore=shutil.ignore_patterns("__pycache__"))
     (runtime.modules / "model.py").write_text(_SHIM, encoding="utf-8")
     libraries = runtime.folder / "lib"
     libraries.mkdir()

@@ -18,7 +18,7 @@ from tritongen.modelconfig import parse_pbtxt, print_pbtxt
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
 from tritongen.server.environment import cache_folder
-from tritongen.server.options import ServerOptions
+from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
 
 _CONFIG = "config.pbtxt"
 
@@ -55,6 +55,9 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
     Raises RepositoryError with every model that cannot be served as asked (`strict`), or whose plan has no source ONNX.
     """
     found = [(repository, _adapted(repository, machine)) for repository in repositories]
+    if options.strict and options.model_control == "explicit":
+        # what is loaded later, on request, Triton itself refuses or loads as it is
+        found = [(repository, {name: models[name] for name in models if name in options.load_models}) for repository, models in found]
     problems = [problem for repository, models in found for problem in _problems(repository, models, strict=options.strict)]
     if problems:
         raise RepositoryError(problems)
@@ -69,7 +72,11 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
         _copy(repository, copy, models)
         served.append(copy)
         originals[copy] = repository
-        warnings += [f"model {name}: {'; '.join(adapted.differences)}" for name, adapted in models.items() if adapted.differences]
+        release = options.release or EMBEDDED_RELEASE
+        for name, adapted in models.items():
+            refused = [f"release {release} would refuse it on such a machine"] if adapted.refused else []
+            if adapted.differences:
+                warnings.append(f"model {name}: {'; '.join([*adapted.differences, *refused])}")
         if options.model_control == "poll":
             warnings.append(f"{repository}: an adapted copy is served, which does not follow changes of the repository; polling has no effect on it")
     return Served(tuple(served), tuple(warnings), originals)

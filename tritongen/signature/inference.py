@@ -1,14 +1,23 @@
 """Fill in the shapes that an exporter left out, with ONNX's own shape inference.
 
-Used only for a model with an input or output that states no shape at all: it has to load the graph, which reading a signature never does.
+Used only where a signature leaves a question about outputs open: it has to load the graph, which reading a signature never does.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tritongen.signature.tensors import Dim, Signature, TensorSpec
+from tritongen.signature.wire import Source, WireError
+
+_SMALL_BYTES = 4096
+_LENGTH = 2
+_GRAPH = 7 << 3 | _LENGTH  # ModelProto.graph
+_INITIALIZER = 5 << 3 | _LENGTH  # GraphProto.initializer
+_TENSOR_HEAD = frozenset({1 << 3, 1 << 3 | _LENGTH, 2 << 3, 8 << 3 | _LENGTH})  # TensorProto.dims, also packed; data_type; name
 
 
 def infer_missing_shapes(path: Path, signature: Signature) -> Signature:
@@ -32,3 +41,72 @@ def _shape(value: object) -> tuple[Dim, ...] | None:
     if not kind.HasField("shape"):
         return None
     return tuple(dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else dim.dim_param or None for dim in kind.shape.dim)
+
+
+def refine_outputs(path: Path, signature: Signature) -> Signature:
+    """The signature with the outputs that ONNX Runtime reports once it has loaded the model: it fixes those free dimensions that shape inference can tell.
+
+    Weights are not read: tensors above 4 KiB lose their values on the way to ONNX's shape inference, which needs only small ones. A model that ONNX itself
+    cannot read, or cannot infer, keeps its signature. (ONNX Runtime infers a little more inside control flow.)
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(_without_weights(path))
+        inferred = onnx.shape_inference.infer_shapes(model)
+    except (OSError, WireError, DecodeError, onnx.shape_inference.InferenceError, ValueError):
+        return signature
+    known = {value.name: _shape(value) for value in inferred.graph.output}
+    return dataclasses.replace(signature, outputs=tuple(_merged(tensor, known.get(tensor.name)) for tensor in signature.outputs))
+
+
+def _merged(tensor: TensorSpec, shape: tuple[Dim, ...] | None) -> TensorSpec:
+    """The tensor with its free dimensions fixed where the inferred shape has a number."""
+    if shape is None or (tensor.shape is not None and len(shape) != len(tensor.shape)):
+        return tensor
+    if tensor.shape is None:
+        return dataclasses.replace(tensor, shape=shape)
+    return dataclasses.replace(tensor, shape=tuple(new if isinstance(new, int) else old for old, new in zip(tensor.shape, shape, strict=True)))
+
+
+def _without_weights(path: Path) -> bytes:
+    """The bytes of a model file, with the initializers of its graph that are larger than `_SMALL_BYTES` reduced to name, type and dims."""
+    with path.open("rb") as file:
+        descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
+        source = Source(descriptor, size)
+        parts: list[bytes] = []
+        for tag, value, end in source.fields([(0, size)]):
+            if tag == _GRAPH:
+                graph = b"".join(_graph_parts(source, descriptor, value, end))
+                parts.append(_encoded(tag) + _encoded(len(graph)) + graph)
+            else:
+                parts.append(_raw(descriptor, tag, value, end))
+        return b"".join(parts)
+
+
+def _graph_parts(source: Source, descriptor: int, start: int, stop: int) -> Iterator[bytes]:
+    for tag, value, end in source.fields([(start, stop)]):
+        if tag == _INITIALIZER and end - value > _SMALL_BYTES:
+            tensor = b"".join(_raw(descriptor, *inner) for inner in Source(descriptor, end).fields([(value, end)]) if inner[0] in _TENSOR_HEAD)
+            yield _encoded(tag) + _encoded(len(tensor)) + tensor
+        else:
+            yield _raw(descriptor, tag, value, end)
+
+
+def _raw(descriptor: int, tag: int, value: int, end: int) -> bytes:
+    """One field, written again. A varint's value is `value`; else the payload lies in the file from there to `end`."""
+    if tag & 7 == 0:
+        return _encoded(tag) + _encoded(value)
+    payload = os.pread(descriptor, end - value, value)
+    return _encoded(tag) + (_encoded(len(payload)) if tag & 7 == _LENGTH else b"") + payload
+
+
+def _encoded(value: int) -> bytes:
+    """A number as a varint."""
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

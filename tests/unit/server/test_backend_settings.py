@@ -35,7 +35,7 @@ def test_thread_counts():
 
 def test_execution_mode():
     assert options(execution_mode="1").execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL
-    with pytest.raises(RefusedError, match=r"Expected values for execution_mode are 0 or 1 but got 7"):
+    with pytest.raises(RefusedError, match=r"Expected values for  execution_mode are 0 or 1 but got 7"):
         options(execution_mode="7")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from .errors import RefusedError
+from .verdicts import ortload
 
 _TYPES = {
     "tensor(bool)": "TYPE_BOOL",
@@ -27,45 +27,17 @@ _TYPES = {
 """onnxruntime's type names and `DataType` of Triton's model_config.proto. The stub cannot import tritongen's own table."""
 
 
-@dataclass(frozen=True)
-class GraphTensor:
-    """One input or output of the graph; `dims` has -1 for every dimension that is not fixed, and is empty for a scalar."""
-
-    name: str
-    data_type: str
-    dims: tuple[int, ...]
-
-    @property
-    def can_batch(self) -> bool:
-        """Whether the first dimension may stand for the batch."""
-        return bool(self.dims) and self.dims[0] == -1
-
-
-@dataclass(frozen=True)
-class Graph:
-    """A model's interface; `initializers` are inputs with a default value in the file, which a request may override."""
-
-    inputs: dict[str, GraphTensor]
-    outputs: dict[str, GraphTensor]
-    initializers: dict[str, GraphTensor]
-
-    @property
-    def can_batch(self) -> bool:
-        """Whether every input and every output has a free first dimension (the rule of NVIDIA's backend)."""
-        return all(tensor.can_batch for tensor in (*self.inputs.values(), *self.outputs.values()))
-
-
-def read(session: Any) -> Graph:
+def read(session: Any) -> ortload.Graph:
     """The interface of a loaded model. Raises RefusedError for what is no tensor."""
-    return Graph(_tensors(session.get_inputs()), _tensors(session.get_outputs()), _tensors(session.get_overridable_initializers()))
+    return ortload.Graph(_tensors(session.get_inputs()), _tensors(session.get_outputs()), _tensors(session.get_overridable_initializers()))
 
 
-def _tensors(metas: Iterable[Any]) -> dict[str, GraphTensor]:
+def _tensors(metas: Iterable[Any]) -> dict[str, ortload.GraphTensor]:
     found = {}
     for meta in metas:
         data_type = _TYPES.get(meta.type)
         if data_type is None:
             raise RefusedError(f"unsupported ONNX type '{meta.type}' for I/O '{meta.name}': Triton carries tensors of its own data types only")
         dims = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in meta.shape)
-        found[meta.name] = GraphTensor(meta.name, data_type, dims)
+        found[meta.name] = ortload.GraphTensor(meta.name, data_type, dims)
     return found

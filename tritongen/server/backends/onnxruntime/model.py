@@ -13,9 +13,10 @@ import numpy as np
 import onnxruntime
 import triton_python_backend_utils as triton
 
-from . import checks, complete, graph, host, providers, settings, tensors, watchdog
+from . import graph, host, providers, release, settings, tensors, watchdog
 from .errors import ORT_ERRORS, RefusedError, ort_message
 from .execution import Executor
+from .verdicts import ortload, refuse_first
 
 REMARK = "tritongen-remark: "
 """Start of a line for the user; `tritongen.server.log` looks for it in the server's log."""
@@ -30,17 +31,13 @@ class TritonPythonModel:
     def auto_complete_config(auto_complete_model_config: Any) -> Any:
         """Fill in what the config leaves out, where NVIDIA's backend would."""
         config = auto_complete_model_config.as_dict()
-        if complete.is_needed(config):
-            path = host.model_file()
-            server = host.server_settings()
-            try:
-                session = _open(path, settings.session_options(config, path.parent.parent, server), [("CPUExecutionProvider", {})])
-                default = settings.integer(server.get("default-max-batch-size", str(complete.DEFAULT_MAX_BATCH_SIZE)))
-                remark = complete.complete(config, graph.read(session), default)
-            except RefusedError as error:
-                raise triton.TritonModelException(str(error)) from None
-            if remark:
-                _remark(config["name"], remark)
+        try:
+            # NVIDIA's backend reads the parameters before anything else
+            refuse_first(ortload.parameter_problems(config, gpu=False))
+            if ortload.is_needed(config):
+                _complete(config)
+        except RefusedError as error:
+            raise triton.TritonModelException(str(error)) from None
         return auto_complete_model_config
 
     def initialize(self, args: Mapping[str, str]) -> None:
@@ -71,43 +68,78 @@ class TritonPythonModel:
         del self._executor
 
 
+def _complete(config: dict[str, Any]) -> None:
+    """Fill in what the config leaves out. Raises RefusedError where the config wants batches and the graph cannot have them."""
+    path = host.model_file()
+    if not path.exists():
+        raise RefusedError(f"failed to stat file {path}")
+    server = host.server_settings()
+    session = _open(path, settings.session_options(config, path.parent.parent, server), [("CPUExecutionProvider", {})], release.target(server))
+    written = config.get("max_batch_size", 0)
+    default = ortload.integer(server.get("default-max-batch-size", ""))
+    problem = ortload.complete(config, graph.read(session), ortload.DEFAULT_MAX_BATCH_SIZE if default is None else default)
+    if problem is not None:
+        raise RefusedError(problem.message)
+    size = config.get("max_batch_size", 0)
+    if size != written:
+        remark = f"autofilled max_batch_size to {size}, since the model supports batching and the model configuration names no max_batch_size"
+        _remark(config["name"], remark)
+
+
 def _executor(config: Mapping[str, Any], args: Mapping[str, str]) -> Executor:
     """A session for this instance, checked against the config."""
     folder = Path(args["model_repository"])
     path = folder / args["model_version"] / (config.get("default_model_filename") or _DEFAULT_FILE)
+    refuse_first(ortload.parameter_problems(config, gpu=False))
+    if not path.exists():
+        raise RefusedError(f"failed to stat file {path}")
+    server = host.server_settings()
+    target = release.target(server)
     chosen = providers.choose(config, args["model_instance_kind"], args["model_instance_device_id"], onnxruntime.get_available_providers())
+    if target.strict:
+        providers.refuse_missing(chosen)
     if chosen.asked and hasattr(onnxruntime, "preload_dlls"):
         onnxruntime.preload_dlls()
-    session = _open(path, settings.session_options(config, folder, host.server_settings()), chosen.available)
+    session = _open(path, settings.session_options(config, folder, server), chosen.available, target)
+    if remark := release.newer_than(_file(path), target):
+        _remark(args["model_name"], remark)
     lost = [*chosen.missing, *(name for name in chosen.asked if name not in session.get_providers())]
     if lost:
-        _remark(args["model_name"], f"onnxruntime {onnxruntime.__version__} here cannot use {', '.join(lost)}; it runs on {', '.join(session.get_providers())}")
+        remark = f"onnxruntime {onnxruntime.__version__} here cannot use {', '.join(lost)}; it runs on {', '.join(session.get_providers())}"
+        if not chosen.asked and target.release:
+            remark += f"; a backend that is built without it would refuse it, as NVIDIA's of release {target.release} for machines without a GPU"
+        _remark(args["model_name"], remark)
     interface = graph.read(session)
+    refuse_first(ortload.judge(config, interface, bf16=target.bf16 or not target.strict))
     _refuse_unserved(config)
-    checks.check(config, interface)
     batching = config.get("max_batch_size", 0) > 0
     inputs = tensors.ports(config.get("input", []), interface.inputs | interface.initializers, batching=batching)
     outputs = tensors.ports(config.get("output", []), interface.outputs, batching=batching)
     return Executor(tensors.runner(session, inputs, outputs), inputs, outputs, batching=batching, options=settings.run_options(config), triton=triton)
 
 
-def _open(path: Path, options: Any, chosen: Any) -> Any:
-    """A session from a file, or from the `model.onnx` inside where Triton's directory form is used. Raises RefusedError with onnxruntime's reason."""
-    if not path.exists():
-        raise RefusedError(f"failed to stat file {path}")
-    if path.is_dir():
-        path = path / _DEFAULT_FILE
+def _open(path: Path, options: Any, chosen: Any, target: release.Target) -> Any:
+    """A session from a file. Raises RefusedError with onnxruntime's reason, or with that of the target's older onnxruntime where the target is strict."""
+    path = _file(path)
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=[name for name, _ in chosen], provider_options=[given for _, given in chosen])
+        session = onnxruntime.InferenceSession(str(path), options, providers=[name for name, _ in chosen], provider_options=[given for _, given in chosen])
     except ORT_ERRORS as error:
         raise RefusedError(ort_message(error)) from error
+    if target.strict:
+        release.newer_than(path, target)
+    return session
+
+
+def _file(path: Path) -> Path:
+    """The model's file: `model.onnx` inside where Triton's directory form is used."""
+    return path / _DEFAULT_FILE if path.is_dir() else path
 
 
 def _refuse_unserved(config: Mapping[str, Any]) -> None:
     """Refuse what needs Triton's C++ interface: serving it half would give wrong answers."""
-    if checks.batch_input_names(config) or any(tensor.get("allow_ragged_batch") for tensor in config.get("input", [])):
+    if config.get("batch_input") or any(tensor.get("allow_ragged_batch") for tensor in config.get("input", [])):
         raise RefusedError("ragged batches (allow_ragged_batch, batch_input) are served by NVIDIA's own backend only; the embedded one does not form them")
-    if checks.states(config):
+    if ortload.states(config):
         raise RefusedError("implicit state (sequence_batching.state) is kept by NVIDIA's own backend only; the embedded one has none")
 
 

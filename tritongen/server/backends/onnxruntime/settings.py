@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,32 +9,7 @@ from typing import Any
 import onnxruntime
 
 from .errors import ORT_ERRORS, RefusedError, ort_message
-
-_TRUE = ("true", "on", "1")
-_FALSE = ("false", "off", "0")
-
-
-def parameter(config: Mapping[str, Any], name: str) -> str | None:
-    """A value of the config's `parameters`, or None."""
-    entry = config.get("parameters", {}).get(name)
-    return None if entry is None else str(entry.get("string_value", ""))
-
-
-def integer(text: str) -> int:
-    """A number the way C++'s stoi reads it: what follows the digits does not count. Raises RefusedError where there are none."""
-    match = re.match(r"\s*[+-]?\d+", text)
-    if match is None:
-        raise RefusedError(f"failed to convert '{text}' to integral number")
-    return int(match[0])
-
-
-def boolean(name: str, text: str) -> bool:
-    """A switch: true, on, 1 or false, off, 0, in any case. Raises RefusedError for anything else."""
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise RefusedError(f"failed to convert '{text}' to boolean for parameter '{name}'")
+from .verdicts import ortload, refuse_first
 
 
 def graph_level(config: Mapping[str, Any]) -> Any:
@@ -56,26 +30,32 @@ def session_options(config: Mapping[str, Any], model_folder: Path, command_line:
 
     Raises RefusedError where NVIDIA's backend would refuse, too.
     """
+    refuse_first(ortload.parameter_problems(config, gpu=False))
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = graph_level(config)
     for name, attribute in (("intra_op_thread_count", "intra_op_num_threads"), ("inter_op_thread_count", "inter_op_num_threads")):
-        text = parameter(config, name) or command_line.get(name)
-        if text is not None and (count := integer(text)) > 0:
+        text = ortload.parameter(config, name) or command_line.get(name)
+        if text is not None and (count := _number(text)) > 0:
             setattr(options, attribute, count)
-    if (text := parameter(config, "execution_mode")) is not None:
-        mode = integer(text)
-        if mode not in (0, 1):
-            raise RefusedError(f"Invalid configuration value provided. Expected values for execution_mode are 0 or 1 but got {mode} .")
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL if mode else onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    if (text := ortload.parameter(config, "execution_mode")) is not None:
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL if ortload.integer(text) else onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     for name, attribute in (("enable_mem_arena", "enable_cpu_mem_arena"), ("enable_mem_pattern", "enable_mem_pattern")):
-        if (text := parameter(config, name)) is not None:
-            setattr(options, attribute, boolean(name, text))
+        if (text := ortload.parameter(config, name)) is not None:
+            setattr(options, attribute, bool(ortload.boolean(text)))
     key = "session.use_device_allocator_for_initializers"
-    if (text := parameter(config, key)) is not None:
+    if (text := ortload.parameter(config, key)) is not None:
         options.add_session_config_entry(key, text)
     for library in config.get("model_operations", {}).get("op_library_filename", []):
         _register(options, library, model_folder)
     return options
+
+
+def _number(text: str) -> int:
+    """A number of the server's command line. Raises RefusedError where it is none."""
+    value = ortload.integer(text)
+    if value is None:
+        raise RefusedError(f"failed to convert '{text}' to integral number")
+    return value
 
 
 def _register(options: Any, library: str, model_folder: Path) -> None:
@@ -90,7 +70,7 @@ def _register(options: Any, library: str, model_folder: Path) -> None:
 def run_options(config: Mapping[str, Any]) -> Any | None:
     """Run options of onnxruntime, or None where the defaults do."""
     key = "memory.enable_memory_arena_shrinkage"
-    text = parameter(config, key)
+    text = ortload.parameter(config, key)
     if text is None:
         return None
     options = onnxruntime.RunOptions()

@@ -18,7 +18,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _state
 
 from .errors import RefusedError
-from .graph import GraphTensor
+from .verdicts import ortload
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -97,7 +97,7 @@ class Port:
         return make(self.name, array)
 
 
-def ports(entries: Sequence[Mapping[str, Any]], known: Mapping[str, GraphTensor], *, batching: bool) -> dict[str, Port]:
+def ports(entries: Sequence[Mapping[str, Any]], known: Mapping[str, ortload.GraphTensor], *, batching: bool) -> dict[str, Port]:
     """The ports of the config's inputs or outputs, in its order."""
     found = {}
     for entry in entries:
