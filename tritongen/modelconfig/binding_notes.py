@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from tritongen.sources.text import SourceText
 Path = tuple[str | int, ...]
 
 COLON, STRAY, UNKNOWN, LEVEL, DOUBLE, GROUP, MISSING, PARAMETER = "TG202", "TG203", "TG208", "TG209", "TG213", "TG214", "TG215", "TG216"
+
+_SEPARATOR = re.compile(r"\s*[,;]")
 
 
 class Place(NamedTuple):
@@ -68,7 +71,10 @@ class FieldNotes:
             self.find(GROUP, node.start, f"'{field.name}' cannot stand beside '{before.name}' in {where}", hint)
             return True
         same = _same_scalar(before.value, node.value, self.text)
-        edits = (Edit(node.start, node.value.end, ""),) if same and node.value is not None else ()
+        edits: tuple[Edit, ...] = ()
+        if same and node.value is not None and node.name == field.name and not node.quoted:
+            separator = _SEPARATOR.match(self.text, node.value.end)
+            edits = (Edit(node.start, separator.end() if separator else node.value.end, ""),)
         hint = "remove one of them" + ("; both say the same" if same else "")
         self.find(DOUBLE, node.start, f"'{field.name}' is given twice, here and in {where}, and may be given once", hint, *edits)
         return True

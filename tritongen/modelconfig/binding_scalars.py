@@ -11,11 +11,12 @@ from tritongen.modelconfig.fields import FieldTable, Kind
 from tritongen.modelconfig.suggestions import example, meant_enum
 from tritongen.sources.pbtxt_literals import floating, integer, string_content
 from tritongen.sources.pbtxt_tokens import BAD_NUMBER, FLOAT, ID, INT, TEMPLATE, tokenize
-from tritongen.sources.pbtxt_tree import Edit, Scalar
+from tritongen.sources.pbtxt_tree import WORD, Edit, Scalar
 
 _TRUE, _FALSE = ("true", "True", "t"), ("false", "False", "f")
 _LIKE_TRUE, _LIKE_FALSE = ("true", "yes", "on", "1", "1.0", "enabled", "y"), ("false", "no", "off", "0", "0.0", "disabled", "n")
 _TEMPLATE = re.compile(r"\$\{[^{}]*\}|\{\{[^{}]*\}\}|\$[A-Za-z_]\w*|%[A-Za-z_]\w*%|<[A-Za-z_][\w ]*>|@[A-Za-z_]\w*@")
+_PLUS = re.compile(r"\+([0-9.]\S*)")
 _PLAIN_WORDS = re.compile(r"[^\"\\\n]*")
 _MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _LONGEST_SHOWN = 60
@@ -55,6 +56,10 @@ class ScalarBinder:
             return self._string(field, scalar)
         if scalar.quoted:
             return self._unquoted(field, scalar)
+        if scalar.kind == WORD and (match := _PLUS.fullmatch(scalar.content)) is not None and field.kind in (Kind.INT, Kind.FLOAT):
+            self.find(NUMBER, scalar.start, "a plus sign before a number", "write the number without it", Edit(scalar.start, scalar.start + 1, ""))
+            kind = tokenize(match.group(1))[0].kind
+            return self.read(field, Scalar(kind, scalar.start + 1, scalar.end, match.group(1)))
         if field.kind is Kind.INT:
             return self._int(field, scalar)
         if field.kind is Kind.ENUM:
@@ -66,9 +71,9 @@ class ScalarBinder:
     def _string(self, field: FieldTable, scalar: Scalar) -> str:
         if not scalar.quoted:
             written = self.text[scalar.start : scalar.end]
-            edits = (Edit(scalar.start, scalar.start, '"'), Edit(scalar.end, scalar.end, '"')) if _PLAIN_WORDS.fullmatch(written) else ()
+            edits = (Edit(scalar.start, scalar.end, f'"{written}"'),) if _PLAIN_WORDS.fullmatch(written) else ()
             self.find(TYPE, scalar.start, f"'{field.name}' is text, and {show(written)} has no quotes", f'write {field.name}: "{written}"', *edits)
-            return written.encode(errors="replace").decode()
+            return written.encode(errors="surrogateescape").decode(errors="replace")
         if "\\" not in scalar.content and scalar.content.isascii():
             return scalar.content
         content = b""

@@ -230,8 +230,8 @@ def _printable(text: str) -> str:
 
 
 def apply_fixes(source: bytes, fixes: tuple[Fix, ...]) -> bytes:
-    """The file with the edits of `fixes` made, from the end to the begin; of two that overlap, the later one in the file is left out."""
-    edits = sorted({edit for fix in fixes for edit in fix.edits})
+    """The file with the edits of `fixes` made; of two that overlap, the later one in the file is left out."""
+    edits = sorted(dict.fromkeys(edit for fix in fixes for edit in fix.edits), key=lambda edit: (edit.start, edit.end))
     kept: list[Edit] = []
     for edit in edits:
         if not kept or edit.start >= kept[-1].end:

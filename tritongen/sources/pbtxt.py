@@ -138,14 +138,17 @@ class _Parser(BracketReader):
         """Items with commas between them, up to and with the closing bracket."""
         missing: list[int] = []
         expecting = True
+        separator: Token | None = None
         while True:
             kind, start, end = self.tokens[self.index]
             if kind in (",", ";"):
+                if not expecting:
+                    separator = self.tokens[self.index]
                 self.read_separator(kind, expecting)
                 expecting = True
             elif kind == "]":
-                if expecting:
-                    self.surplus_comma("a comma before the closing bracket of a list")
+                if expecting and separator is not None:
+                    self.surplus_comma(separator, "a comma before the closing bracket of a list")
                 self.index += 1
                 items.end = end
                 break
@@ -168,11 +171,11 @@ class _Parser(BracketReader):
 
     def read_separator(self, kind: str, expecting: bool) -> None:
         """A comma in a list, or a semicolon in its place."""
-        start, end = self.tokens[self.index].start, self.tokens[self.index].end
-        if kind == ";":
-            self.fault(FaultKind.PUNCTUATION, start, "items of a list are separated by commas", "write ','", Edit(start, end, ","))
-        elif expecting:
-            self.surplus_comma("a comma with no item before it")
+        token = self.tokens[self.index]
+        if expecting:
+            self.surplus_comma(token, "a comma with no item before it")
+        elif kind == ";" and self.tokens[self.index + 1].kind != "]":
+            self.fault(FaultKind.PUNCTUATION, token.start, "items of a list are separated by commas", "write ','", Edit(token.start, token.end, ","))
         self.index += 1
 
     def list_is_over(self, kind: str, items: Items) -> bool:

@@ -100,7 +100,6 @@ class BracketReader(ScalarReader):
         end = self.tokens[self.index - 1].end
         self.unexpected(start, end)
 
-    def surplus_comma(self, what: str) -> None:
+    def surplus_comma(self, comma: Token, what: str) -> None:
         """Notes a comma that separates nothing."""
-        comma = self.tokens[self.index - 1] if self.tokens[self.index].kind == "]" else self.tokens[self.index]
         self.fault(FaultKind.PUNCTUATION, comma.start, what, "remove it", Edit(comma.start, comma.end, ""))

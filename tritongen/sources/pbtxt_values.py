@@ -186,9 +186,6 @@ class ScalarReader:
         if kind in (OTHER, "-", "+") and end == start + 1:
             self.unexpected(start, end)
             return Scalar(TEMPLATE, start, end, "")
-        if kind == "+" and self.tokens[self.index - 1].kind in (INT, FLOAT):
-            self.fault(FaultKind.PUNCTUATION, start, "a plus sign before a number", "write the number without it", Edit(start, start + 1, ""))
-            return Scalar(self.tokens[self.index - 1].kind, start, end, self.text[start + 1 : end])
         end = self._rest_of_words(end)
         return Scalar(WORD, start, end, self.text[start:end])
 

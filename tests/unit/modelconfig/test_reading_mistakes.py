@@ -114,7 +114,7 @@ ONE = [
     ('input { name: "x", dims: [1, 2 }', "TG201", "1:26", "'[' is never closed: '}' comes first, in line 1", None),
     ('name: "a",, backend: "b"', "TG202", "1:11", "',' separates nothing here", 'name: "a", backend: "b"'),
     ("dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 1ms }", "TG212", "1:81", "write 1000, in microseconds", None),
-    ("max_batch_size: +8", "TG202", "1:17", "a plus sign before a number", "max_batch_size: 8"),
+    ("max_batch_size: +8", "TG212", "1:17", "write the number without it", "max_batch_size: 8"),
     ("max_batch_size: 1_000", "TG212", "1:17", "write 1000, without underscores", None),
     ("max_batch_size: 08", "TG212", "1:17", "a leading 0 makes a number octal; write 8 if it is decimal", None),
     ('foo bar baz\nname: "x"', "TG203", "1:1", "'foo bar baz' means nothing here", None),
