@@ -8,7 +8,9 @@ A case is a folder with a model repository in it. Files are copied as they are, 
     opset 17
     ir 9
 
-`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`, and with `repositories` name the folders that are repositories given together. An empty folder is kept by a file named `.keep`, which is not copied. `NAME.link` becomes a symbolic link NAME to the path that is its text; `NAME.bytes` a file NAME of that many zero bytes.
+`settings.json` beside the tree may set `release`, `gpus`, `auto_complete`; with `repositories` it names the folders that are repositories given together,
+with `beside` the codes of advice that any such tree gets, whatever the case is about. An empty folder is kept by a file named `.keep`, which is not copied.
+`NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes.
 """
 
 from __future__ import annotations
@@ -59,10 +61,16 @@ def _settings(source: Path) -> dict[str, object]:
     return json.loads(settings.read_text()) if settings.exists() else {}
 
 
+def beside(source: Path) -> set[str]:
+    """Codes that a case gets besides its own."""
+    return set(_settings(source).get("beside", []))
+
+
 def server_facts(source: Path) -> ServerFacts:
     """What a case says about the server."""
     given = _settings(source)
-    given.pop("repositories", None)
+    for ours in ("repositories", "beside"):
+        given.pop(ours, None)
     release = find_release(given.pop("release")) if "release" in given else None
     return ServerFacts(release=release, **given)
 

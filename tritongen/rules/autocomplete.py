@@ -18,7 +18,7 @@ def _relies(context: ModelContext) -> Iterator[Finding]:
     if any(tensor.shape is None for tensor in (*signature.inputs, *signature.outputs)):
         return
     served = interface(context)
-    if served is None or (config.max_batch_size > 0 and batch_blockers(signature)):  # what cannot be told, and what is refused anyway
+    if served is None or _is_refused(context):
         return
     size = served.max_batch_size
     parts = [f"max_batch_size: {size}"] if size != config.max_batch_size else []
@@ -35,6 +35,14 @@ def _relies(context: ModelContext) -> Iterator[Finding]:
         message += "; a max_batch_size of 0 is taken for one that is not given"
     hint = f"write these lines into config.pbtxt, with the max_batch_size you want (max_batch_size: {size or 0} is what you get now)"
     yield Finding(message, (), hint, None if context.has_config else place(context))
+
+
+def _is_refused(context: ModelContext) -> bool:
+    """Whether the model is refused before anything is completed, or because of it, which other rules say."""
+    config, signature = context.config, context.signature
+    assert signature is not None
+    preferred = config.dynamic_batching.preferred_batch_size
+    return bool((config.max_batch_size > 0 and batch_blockers(signature)) or any(not 0 < size <= config.max_batch_size for size in preferred))
 
 
 def _words(tensors: tuple[Tensor, ...]) -> str:

@@ -36,9 +36,14 @@ def model_files(folder: ModelFolder, subfolder: str = "") -> list[str]:
     return [name for name in names if is_model_file(name) and folder.entries[prefix + name].kind == "file"]
 
 
+def named_like_a_version(name: str) -> bool:
+    """Whether a sub-folder's name was meant as a version's: v1, 01, release-2."""
+    return bool(_LIKE_A_VERSION.fullmatch(name))
+
+
 def looks_like_a_version(folder: ModelFolder, name: str) -> bool:
     """Whether somebody meant a sub-folder to be a version: by its name, or by the model file in it."""
-    return bool(_LIKE_A_VERSION.fullmatch(name)) or (not name.startswith(".") and bool(model_files(folder, name)))
+    return named_like_a_version(name) or (not name.startswith(".") and bool(model_files(folder, name)))
 
 
 def misplaced_configs(folder: ModelFolder) -> list[str]:
@@ -68,7 +73,7 @@ def is_foreign(context: ModelContext) -> bool:
 
 def nested_models(folder: ModelFolder) -> list[str]:
     """Sub-folders that are models themselves, as they have a config.pbtxt of their own."""
-    return [name for name in folder.subfolders if f"{name}/{CONFIG_NAME}" in folder.entries and not _LIKE_A_VERSION.fullmatch(name)]
+    return [name for name in folder.subfolders if f"{name}/{CONFIG_NAME}" in folder.entries and not named_like_a_version(name)]
 
 
 def place(context: ModelContext, path: str = "") -> Location:

@@ -53,7 +53,8 @@ class VersionChoice:
     """What comes of a model's sub-folders.
 
     Attributes:
-        loaded: version number → name of its folder, for those that the policy picks. Where a name only starts with a number, Triton looks for the number's own folder.
+        loaded: version number → name of its folder, for those that the policy picks. Where a name only starts with a number, Triton looks for the number's own
+            folder.
         ignored: folder name → why Triton takes it for no version.
         available: every number that a folder stands for.
         folders: the folder that stands for each of them.

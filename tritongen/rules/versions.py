@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from tritongen.rules.context import ModelContext
-from tritongen.rules.folders import fully_seen, looks_like_a_version, place
+from tritongen.rules.folders import fully_seen, looks_like_a_version, named_like_a_version, place
 from tritongen.rules.rule import Consequence, Finding, Rule
 
 
@@ -22,7 +22,9 @@ def _ignored(context: ModelContext) -> Iterator[Finding]:
     folder = context.folder
     assert folder is not None
     for name, why in sorted(context.versions.ignored.items()):
-        if "64 bits" in why or not looks_like_a_version(folder, name):
+        # Beside a version that is loaded, a folder of another name may hold anything, model files too.
+        meant = named_like_a_version(name) if context.versions.available else looks_like_a_version(folder, name)
+        if "64 bits" in why or not meant:
             continue
         digits = re.search(r"\d+", name)
         wanted = str(int(digits.group())) if digits else "1"

@@ -115,14 +115,19 @@ def _inputs(context: ModelContext) -> Iterator[tuple[int, Any, list[str], list[s
 
 def _unknown(context: ModelContext) -> Iterator[Finding]:
     for index, sample, unknown, missing in _inputs(context):
+        if missing:
+            effect = f"; the input{'s' if len(missing) > 1 else ''} {', '.join(missing)} must be given"
+        elif context.is_onnx:
+            effect = "; onnxruntime refuses it while the warmup runs, which can crash the whole server"
+        else:
+            effect = "; Triton hands it to the backend all the same, which may pass over it"
         for name in unknown:
-            likely = difflib.get_close_matches(name, missing, 1, 0.0) if missing else []
+            likely = difflib.get_close_matches(name, missing, 1, 0.0)
             yield Finding(
-                f"{title(sample, index)} has a value for '{name}', which is no input"
-                + (f"; the input{'s' if len(missing) > 1 else ''} {', '.join(missing)} must be given" if missing else "; Triton passes over it"),
+                f"{title(sample, index)} has a value for '{name}', which is no input{effect}",
                 input_key(index, name),
                 f'write `key: "{likely[0]}"`' if likely else "remove it",
-                consequence=Consequence.REFUSED if missing else Consequence.IGNORED,
+                consequence=Consequence.REFUSED if missing or context.is_onnx else Consequence.IGNORED,
             )
 
 
@@ -231,8 +236,9 @@ RULES: tuple[Rule, ...] = (
         "warmup-of-unknown-input",
         Consequence.REFUSED,
         "A warmup sample names inputs of the model.",
-        "Triton drops a name that it does not know. Where a required input is lacking for it, it refuses the model with a misleading 'expected 1 "
-        "inputs but got 0' "
+        "Where a required input is lacking, Triton refuses the model with a misleading 'expected 1 inputs but got 0'. One too many it hands to the "
+        "backend, as it does not check the "
+        "names of warmups: onnxruntime then fails to run ('Invalid input name'), a Python model never asks for it "
         "(core/src/backend_model_instance.cc; tried on 24.10).",
         'input [ { name: "x" ... } ]\nmodel_warmup [ { batch_size: 1 inputs { key: "X" value { ... } } } ]',
         'input [ { name: "x" ... } ]\nmodel_warmup [ { batch_size: 1 inputs { key: "x" value { ... } } } ]',
