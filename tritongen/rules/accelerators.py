@@ -49,7 +49,7 @@ def _place(name: str) -> Key:
 
 def _problems(context: ModelContext, *kinds: Kind) -> Iterator[Problem]:
     """Problems of a kind. An unknown machine counts as one with a GPU: why else would the list be there."""
-    if context.is_onnx:
+    if context.is_onnx and context.config.optimization.HasField("execution_accelerators"):
         for problem in accelerator_problems(json_form(context.config), gpu=on_gpu(context) is not False):
             if problem.kind in kinds:
                 yield problem

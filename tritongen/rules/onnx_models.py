@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator
 
-from tritongen.diagnostics import Diagnostic
+from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import RELEASES, Release
 from tritongen.rules.context import ModelContext
 from tritongen.rules.ortload import Kind, Problem, limits_of, too_new
@@ -98,12 +98,13 @@ def _dims(context: ModelContext, problem: Problem) -> Finding:
     message = f"{role} '{problem.name}' has {field} {problem.found}, and the model has {problem.expected}"
     message += " behind the batch dimension" if context.config.max_batch_size > 0 else ""
     hint = f"write dims: {expected}" if field == "dims" else f"write reshape: {{ shape: {expected} }}"
-    if role == "output" and "-1" in problem.expected and "-1" not in problem.found:
+    ranks = problem.found.count(",") - problem.expected.count(",")
+    if role == "output" and not ranks and "-1" in problem.expected and "-1" not in problem.found:
         message += "; the backend compares outputs exactly, so a free dimension must be -1 in the config too"
         hint += ", or fix the shape in the ONNX file"
     elif not context.config.max_batch_size and problem.expected == f"[-1,{problem.found[1:]}":
         hint += ", or batch over the first dimension with max_batch_size: 8"
-    elif context.config.max_batch_size and problem.found.count(",") == problem.expected.count(",") + 1:
+    elif context.config.max_batch_size and ranks == 1:
         hint += ": max_batch_size above 0 stands for the batch dimension, which dims leave out"
     return Finding(message, problem.path, hint)
 
@@ -164,10 +165,11 @@ def _too_new(context: ModelContext) -> Iterator[Finding]:
         for problem in too_new(file.signature.opsets, file.signature.ir_version, limits):
             stamped = f"version {number} of the model is stamped with {problem.name} {problem.found}"
             message = f"{stamped}, and ONNX Runtime {release.onnxruntime} of release {release.name} opens up to {problem.expected}"
-            yield Finding(message, ("default_model_filename",), _downgrade(problem, file.signature.opsets, file.signature.ir_version))
+            path = context.folder.path / context.versions.loaded[number] / context.resolved.filename
+            yield Finding(message, hint=_downgrade(problem), location=Location(str(path)))
 
 
-def _downgrade(problem: Problem, opsets: object, ir: int) -> str:
+def _downgrade(problem: Problem) -> str:
     newer = _first_release(problem)
     other = f"use release {newer.name} or newer" if newer is not None else "use a newer release"
     if problem.name == "IR version":

@@ -37,7 +37,7 @@ _FEWER = {1: "the extended optimisations only", 2: "no optimisation at all", -1:
 
 
 def _values(context: ModelContext) -> Iterator[Finding]:
-    if context.is_onnx:
+    if context.is_onnx and context.config.parameters:
         for problem in parameter_problems(json_form(context.config), gpu=on_gpu(context) is True):
             yield Finding(f"{problem.name} is '{problem.found}'; expected {problem.expected}", problem.path, f"write {problem.expected}")
     parameters = context.config.parameters
