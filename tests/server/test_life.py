@@ -69,7 +69,7 @@ def hostile(tmp_path):
     """A working directory full of modules that must not be imported."""
     folder = tmp_path / "hostile"
     folder.mkdir()
-    for name in ("model", "numpy", "onnxruntime", "triton_python_backend_utils", "tritongen_onnxruntime", "json"):
+    for name in ("model", "numpy", "onnxruntime", "triton_python_backend_utils", "tritongen_backend", "json"):
         (folder / f"{name}.py").write_text("raise SystemExit('a module of the working directory was imported')\n")
     return folder
 
