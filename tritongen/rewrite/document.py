@@ -4,7 +4,8 @@ Knows nothing about what a rewrite changes. Weights in external files are never 
 Codes of this package: TG150 a size that contradicts the file, TG151 a shape or sample that fits no input, TG152 sizes that the graph cannot take, TG153 a
 tensor without batch axis 0, TG154 a node that pins the batch, TG155 a rewritten model that is not valid, TG156 an optimisation level that is not portable,
 TG157 operators that the target lacks, TG158 answers that differ from the original's, TG159 a model that ONNX Runtime cannot optimise or run, TG160 a batch
-size that fails, TG161 outputs without a row for each row, TG162 rows that depend on each other, TG163 nothing proven, TG164 a result that cannot be written.
+size that fails, TG161 outputs without a row for each row, TG162 rows that depend on each other, TG163 nothing proven, TG164 a result that cannot be written,
+TG165 a graph that cannot be followed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import ModelFileError
@@ -26,6 +27,18 @@ from tritongen.signature import Signature, read_onnx
 
 _SMALL_ELEMENTS = 1024
 _REFUSED = "Triton refuses to load the model"
+_AGAIN = "export, copy or download the model again"
+# What onnx and numpy raise for nodes without their inputs or attributes, and for tensors whose content does not fit their shape.
+_MALFORMED = (
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    ValueError,
+    TypeError,
+    LookupError,
+    RuntimeError,
+    AttributeError,
+    OverflowError,
+)
 
 
 @dataclass(frozen=True)
@@ -53,9 +66,34 @@ def load(path: Path) -> tuple[onnx.ModelProto, Signature]:
     """A model without its external weights, and its signature. Raises ModelFileError (TG020 to TG037) for what is no usable model."""
     signature = read_onnx(path)
     try:
-        return onnx.load(str(path), load_external_data=False), signature
+        model = onnx.load(str(path), load_external_data=False)
     except DecodeError as error:
-        raise ModelFileError([problem("TG027", path, f"the file is damaged: {error}", "export, copy or download the model again", _REFUSED)]) from error
+        raise ModelFileError([problem("TG027", path, f"the file is damaged: {error}", _AGAIN, _REFUSED)]) from error
+    if not _readable(model):
+        raise ModelFileError([problem("TG027", path, "the file is damaged: it holds a name that is not UTF-8", _AGAIN, _REFUSED)])
+    return model, signature
+
+
+def _readable(message: Message) -> bool:
+    """Whether all names are text; where they are not, protobuf hands out bytes and onnx fails in odd places. Weights are not looked at."""
+    for field, value in message.ListFields():
+        parts = [value] if isinstance(value, (str, bytes, Message)) else value
+        if field.type == field.TYPE_STRING and any(isinstance(each, bytes) for each in parts):
+            return False
+        if field.type == field.TYPE_MESSAGE and not all(_readable(each) for each in parts):
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def followed(path: Path, model: onnx.ModelProto) -> Iterator[None]:
+    """Around the work on a graph: what onnx and numpy raise for a malformed one becomes TG165, with the checker's reason where it has one."""
+    before = skeleton(model)
+    try:
+        yield
+    except _MALFORMED as error:
+        reason = invalid(before) or f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ModelFileError([problem("TG165", path, f"the graph cannot be followed, since it is not valid ONNX: {reason}", _AGAIN, _REFUSED)]) from error
 
 
 def save(model: onnx.ModelProto, source: Path, target: Path, notes: Sequence[str], *, beside: Path | None = None) -> Rewritten:
@@ -95,6 +133,8 @@ def invalid(model: onnx.ModelProto) -> str:
         onnx.checker.check_model(skeleton(model))
     except onnx.checker.ValidationError as error:
         return " ".join(str(error).split())
+    except UnicodeDecodeError:
+        return "the checker's reason cannot be shown, since it quotes bytes that are not text"
     return ""
 
 

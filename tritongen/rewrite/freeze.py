@@ -12,7 +12,7 @@ import onnx
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import ModelFileError
-from tritongen.rewrite.document import Rewritten, graphs, load, problem, save, skeleton
+from tritongen.rewrite.document import Rewritten, followed, graphs, load, problem, save, skeleton
 from tritongen.signature import Signature, TensorSpec
 
 _KEEP = -1
@@ -39,11 +39,12 @@ def freeze(path: Path, shapes: Mapping[str, Sequence[int]], target: Path) -> Rew
         raise ModelFileError(problems)
     before = skeleton(model)
     stated = _borders(model)
-    _write_inputs(model, shapes)
-    _write_symbols(model, symbols)
-    if _borders(model) == stated:
-        return save(model, path, target, ())
-    notes = _infer_again(model, before, path, shapes)
+    with followed(path, model):
+        _write_inputs(model, shapes)
+        _write_symbols(model, symbols)
+        if _borders(model) == stated:
+            return save(model, path, target, ())
+        notes = _infer_again(model, before, path, shapes)
     notes += [f"{tensor} has the shape {shape}; it was {stated[tensor]}" for tensor, shape in _borders(model).items() if shape != stated[tensor]]
     return save(model, path, target, notes)
 

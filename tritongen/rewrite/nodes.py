@@ -96,7 +96,8 @@ def _loosen(value: onnx.ValueInfoProto, fact: Fact, sizes: tuple[int, int]) -> N
 
 
 def _graph(node: onnx.NodeProto, name: str) -> onnx.GraphProto:
-    return next(attribute.g for attribute in node.attribute if attribute.name == name)
+    """A graph of a node. Raises KeyError where it is missing."""
+    return {attribute.name: attribute.g for attribute in node.attribute}[name]
 
 
 def _branches(walk: Walk, node: onnx.NodeProto, declared: Declared, folder: Path) -> None:

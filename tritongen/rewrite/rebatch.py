@@ -14,7 +14,7 @@ import onnx
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import ModelFileError
-from tritongen.rewrite.document import Rewritten, describe, graphs, load, problem, save, skeleton
+from tritongen.rewrite.document import Rewritten, describe, followed, graphs, load, problem, save, skeleton
 from tritongen.rewrite.facts import UNKNOWN, Fact, Shape, State, of_type, used_names
 from tritongen.rewrite.nodes import walk_graph
 from tritongen.rewrite.walk import Walk
@@ -45,10 +45,11 @@ def rebatch(path: Path, target: Path, *, symbol: str = "batch") -> Rewritten:
     symbol = _symbol(path, signature, symbol)
     probe = next(each for each in _PROBES if each != size)
     walk = Walk(model, signature.inputs[0].name, (size, probe))
-    _learn_inputs(walk, model, signature)
-    walk.store(model.graph)
     before = used_names(model.graph)
-    walk_graph(walk, model.graph, _declared(model, signature, size), path.parent)
+    with followed(path, model):
+        _learn_inputs(walk, model, signature)
+        walk.store(model.graph)
+        walk_graph(walk, model.graph, _declared(model, signature, size), path.parent)
     problems = [problem("TG154", path, str(pin), _FIXED_HINT, _CANNOT_BATCH) for pin in walk.pins]
     problems += _unbatched_outputs(path, walk, model)
     if problems:

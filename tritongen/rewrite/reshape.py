@@ -81,8 +81,8 @@ def _resolved(target: Array, shape: tuple[int, ...], *, copies: bool) -> tuple[i
 def _place(shape: Sequence[int], axis: int, out: Sequence[int], size: int) -> _Place | None:
     """The axis of `out` for a batch of `size` that lies on `axis` of `shape`, alone or outermost among what was folded into it.
 
-    In order: an axis of just that size with as many elements before it; with a batch of one, the only 1 of the target, to which the rows are moved; an axis that
-    holds the batch together with its neighbours.
+    In order: an axis of just that size with as many elements before it; with a batch of one, the only 1 of the target, to which the rows are moved; an axis
+    that holds the batch together with its neighbours.
     """
     before, after = math.prod(shape[:axis]), math.prod(shape[axis:]) // size
     spans = [(math.prod(out[:each]), math.prod(out[each + 1 :])) for each in range(len(out))]

@@ -45,7 +45,7 @@ class Rows:
 
     def item(self) -> dict[str, Array]:
         """The first item as it is, where an item is all of an input."""
-        return {name: array[0] for name, array in self.arrays.items()}
+        return {name: array[0, ...] for name, array in self.arrays.items()}
 
     def single(self, row: int) -> dict[str, Array]:
         """A batch of one item."""
