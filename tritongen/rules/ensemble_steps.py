@@ -32,7 +32,7 @@ def known_models(contexts: Sequence[ModelContext]) -> Models:
 def ensembles(contexts: Sequence[ModelContext]) -> Iterator[ModelContext]:
     """The models that are ensembles, once each."""
     known = known_models(contexts)
-    return (context for name, context in known.items() if name and context.config.HasField("ensemble_scheduling"))
+    return (context for context in known.values() if context.config.HasField("ensemble_scheduling"))
 
 
 def _missing(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:

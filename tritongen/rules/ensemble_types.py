@@ -32,7 +32,8 @@ def _own(context: ModelContext) -> dict[str, _Use]:
     for kind in ("input", "output"):
         for index, tensor in enumerate(getattr(context.config, kind)):
             dims = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else tuple(tensor.dims)
-            use = _Use(f"the ensemble's {kind}", (kind, index, "dims"), Tensor(tensor.name, tensor.data_type, dims), batches)
+            field = "reshape" if tensor.HasField("reshape") else "dims"
+            use = _Use(f"the ensemble's {kind}", (kind, index, field), Tensor(tensor.name, tensor.data_type, dims), batches)
             found.setdefault(tensor.name, use)
     return found
 
@@ -55,7 +56,7 @@ def _check(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
     names = [context.name for context in contexts]
     models = {context.name: context for context in contexts if names.count(context.name) == 1}
     for context in models.values():
-        if not context.name or not context.config.HasField("ensemble_scheduling"):
+        if not context.config.HasField("ensemble_scheduling"):
             continue
         # Each use is compared with the first one only, as the core does: later ones may disagree with each other where the first has a -1.
         first = _own(context)
@@ -85,6 +86,8 @@ def _disagreement(name: str, first: _Use, use: _Use) -> tuple[str, str] | None:
 def _correct(first: _Use, use: _Use, what: str) -> str:
     if first.key[0] not in ("input", "output"):
         return f"correct {what} in the config of one of the two models"
+    if what == "dims" and first.key[-1] == "reshape":
+        return f"remove the reshape of the ensemble's {first.key[0]}, where it counts instead of dims, or write {written(use.tensor.dims)} in it"
     value = f"`data_type: {use.tensor.type_name}`" if what == "the type" else f"`dims: {written(use.tensor.dims)}`"
     return f"write {value} in the ensemble's {first.key[0]}"
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
+from tritongen.releases import Release
 from tritongen.repository.scan import ModelFolder
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Rule
+
+_CONFINED_FROM = (26, 7)
+"""A release that surely has the check: the sources of June 2026 do, those of 24.10 do not."""
 
 
 def _check(context: ModelContext) -> Iterator[Finding]:
@@ -15,18 +19,20 @@ def _check(context: ModelContext) -> Iterator[Finding]:
     for index, tensor in enumerate(context.config.output):
         if not tensor.label_filename:
             continue
-        problem = _problem(context.folder, tensor.label_filename)
+        problem = _problem(context.folder, tensor.label_filename, context.server.release)
         if problem is not None:
             message, hint, consequence = problem
             yield Finding(f"output '{tensor.name}': {message}", ("output", index, "label_filename"), hint, consequence=consequence)
 
 
-def _problem(folder: ModelFolder, name: str) -> tuple[str, str, Consequence] | None:
+def _problem(folder: ModelFolder, name: str, release: Release | None) -> tuple[str, str, Consequence] | None:
     # Triton joins the name to the model's folder, even one that starts with a slash.
     path = posixpath.normpath(name.lstrip("/"))
     if path == ".." or path.startswith("../"):
-        message = f"the label file '{name}' lies outside the model's folder; 24.10 reads it, later releases refuse the model"
-        return message, "copy the file into the model's folder, beside config.pbtxt, and write its bare name", Consequence.FRAGILE
+        refused = release is not None and release.order >= _CONFINED_FROM
+        message = f"the label file '{name}' lies outside the model's folder; 24.10 still reads it, later releases refuse the model"
+        hint = "copy the file into the model's folder, beside config.pbtxt, and write its bare name"
+        return message, hint, Consequence.REFUSED if refused else Consequence.FRAGILE
     facts = folder.entries.get(path)
     if facts is None or facts.kind == "link":
         return f"the label file '{path}' is not in the model's folder", _elsewhere(folder, path), Consequence.REFUSED
