@@ -11,6 +11,7 @@ from typing import Any
 from tritongen.modelconfig.binding_notes import PARAMETER, UNKNOWN, FieldNotes, Path, Place, written_field
 from tritongen.modelconfig.binding_scalars import TYPE, ScalarBinder
 from tritongen.modelconfig.fields import FieldTable, Kind
+from tritongen.sources.pbtxt_tokens import TEMPLATE
 from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar
 
 
@@ -47,7 +48,7 @@ class MapNotes(FieldNotes):
 
     def bare_parameter(self, child: Any, field: FieldTable, scalar: Scalar, path: Path) -> None:
         """`value: "x"` where a parameter of the model needs `value: { string_value: "x" }`."""
-        if scalar.kind == "template":
+        if scalar.kind == TEMPLATE:
             return
         written = self.text[scalar.start : scalar.end]
         quoted = written if scalar.quoted else f'"{written}"'

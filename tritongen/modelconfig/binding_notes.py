@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tritongen.modelconfig.binding_scalars import QUOTES, TYPE, ScalarBinder, show
 from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
 from tritongen.modelconfig.suggestions import Meant, example, meant_field
+from tritongen.sources.pbtxt_tokens import TEMPLATE
 from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar, Value
 from tritongen.sources.text import SourceText
 
@@ -117,7 +118,7 @@ class FieldNotes:
 
     def _scalar_for_message(self, field: FieldTable, scalar: Scalar) -> list[Message]:
         """Notes a plain value where braces are due; returns the message that was meant, if that is clear."""
-        if scalar.kind == "template":
+        if scalar.kind == TEMPLATE:
             return []
         assert field.message is not None
         written = show(self.text[scalar.start : scalar.end])

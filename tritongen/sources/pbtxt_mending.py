@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_STR, ID, MARKER, NUL_STR, OPEN_STR, OTHER, STR, Token, tokenize
+from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_QUOTES, CURLY_STR, ID, MARKER, NUL_STR, OPEN_STR, OTHER, STR, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 
 MAX_REREADS = 200
@@ -21,7 +21,6 @@ _OPEN_CONTENT = re.compile(
 )
 _AT_LINE_END = re.compile(r"[ \t\r]*$", re.MULTILINE)
 _BLANKS = re.compile(r"[\s\u200b-\u200f\u2028\u2029\u2060\ufeff\u00ad]")
-_CLOSING = "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019"
 
 
 def mend(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:
@@ -124,7 +123,7 @@ def _close_strings(text: str, tokens: list[Token], faults: list[Fault]) -> list[
             match = _OPEN_CONTENT.match(text, start, line_end)
             assert match is not None
             end = match.end()
-            curly_end = text[end : end + 1] in _CLOSING and end < line_end
+            curly_end = text[end : end + 1] in CURLY_QUOTES and end < line_end
             word_before = bool(result) and result[-1].kind == ID and result[-1].end == start and not match.group(1)
             _open(text, Token(OPEN_STR, start, end), curly_end, word_before, faults)
             result.append(Token(OPEN_STR, start, end + curly_end))

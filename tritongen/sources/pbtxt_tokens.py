@@ -29,6 +29,9 @@ character. TEMPLATE is an unfilled place of a template. COMMENT is one of anothe
 character.
 """
 
+CURLY_QUOTES = "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019"
+"""Characters that end a string where typographic quotes are taken for plain ones."""
+
 STRINGS = frozenset((STR, OPEN_STR, CURLY_STR))
 NUMBERS = frozenset((INT, FLOAT, BAD_NUMBER))
 FOREIGN = frozenset((OPEN_STR, CURLY_STR, NUL_STR, COMMENT, MARKER, OTHER))

@@ -47,7 +47,8 @@ class Scalar:
     """One value that is no message.
 
     Attributes:
-        kind: `id`, `int`, `float`, `str` or `number` as in `pbtxt_tokens`, `template` for an unfilled place, or WORD.
+        kind: `id`, `int`, `float`, `str` or `number` as in `pbtxt_tokens`, WORD, or `template` for an
+            unfilled place and for anything else in the place of a value that a fault was noted about: it has no value and is not to be judged again.
         start: offset of its first character, which is a minus sign where it has one.
         end: offset behind its last character.
         content: the digits, the name or the words; for a string its text as written, without quotes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OPEN_STR, OTHER, STR, STRINGS, TEMPLATE, Token
+from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_QUOTES, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OPEN_STR, OTHER, STR, STRINGS, TEMPLATE, Token
 from tritongen.sources.pbtxt_tree import WORD, Edit, Fault, FaultKind, Items, Scalar
 from tritongen.sources.text import SourceText
 
@@ -111,7 +111,7 @@ class ScalarReader:
         else:
             message = "several values have no brackets around them"
             edits.append(Edit(items.end, items.end, "]"))
-        self.fault(FaultKind.PUNCTUATION, items.start, message, "write them as a list: [ ..., ... ]", *edits[:MAX_EDITS])
+        self.fault(FaultKind.PUNCTUATION, items.start, message, "write them as a list: [ ..., ... ]", *(edits if len(edits) <= MAX_EDITS else ()))
         return items
 
     def read_braced_list(self) -> Items | Scalar:
@@ -150,7 +150,7 @@ class ScalarReader:
             kind, first, last = self.tokens[self.index]
             if kind not in STRINGS:
                 break
-            closed = kind in (STR, CURLY_STR) or (last - first > 1 and self.text[last - 1] in "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019")
+            closed = kind in (STR, CURLY_STR) or (last - first > 1 and self.text[last - 1] in CURLY_QUOTES)
             parts.append((first + 1, last - 1 if closed else last))
             self.index += 1
         content = "".join(self.text[first:last] for first, last in parts)
