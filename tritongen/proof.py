@@ -114,10 +114,10 @@ def run(session: onnxruntime.InferenceSession, feed: Mapping[str, Array]) -> dic
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, {name: _string_array(array) for name, array in feed.items()}, options), strict=True))
+    return dict(zip(names, session.run(names, {name: text_array(array) for name, array in feed.items()}, options), strict=True))
 
 
-def _string_array(array: Array) -> Array:
+def text_array(array: Array) -> Array:
     """ONNX Runtime takes text as `str`; Triton and our samples hold bytes."""
     if array.dtype != object:
         return array

@@ -1,128 +1,140 @@
-"""TG150 to TG164: a new model file made from another one (sizes fixed, a batch axis made variable, optimised, proven)."""
+"""TG150 to TG165: rewriting an ONNX graph (`freeze`, `rebatch`, `optimize`), and the proof of a batch axis."""
 
 from __future__ import annotations
 
 from tritongen.check.codes.entry import CodeEntry
 from tritongen.rules.rule import Consequence
 
-
-def _entry(code: str, name: str, summary: str, why: str, fix: str, consequence: Consequence | None = None) -> CodeEntry:
-    return CodeEntry(code, name, consequence, summary, why, fix)
-
+_REFUSED, _FAILS, _FRAGILE = Consequence.REFUSED, Consequence.FAILS, Consequence.FRAGILE
+_NO_BATCHING = "Write `batching: none`, or export the model in evaluation mode with a dynamic batch axis."
 
 ENTRIES = (
-    _entry(
+    CodeEntry(
         "TG150",
-        "size-against-a-fixed-one",
-        "A size that is given agrees with the file's own sizes and with the other given ones.",
-        "A fixed dimension has one size, and dimensions of one symbol are equal.",
-        "Write the file's own size, or -1 to leave the dimension as it is.",
-        Consequence.REFUSED,
+        "frozen-size-against-model",
+        _REFUSED,
+        "A size to be written into a model agrees with the fixed ones, and equal symbols get equal sizes.",
+        "The graph was made for the size it states; ONNX Runtime refuses others.",
+        "Give the size that the model has, or -1, or export the model with a variable dimension.",
     ),
-    _entry(
+    CodeEntry(
         "TG151",
-        "shape-that-fits-no-input",
-        "A shape that is given belongs to an input and has its number of dimensions.",
-        "Shapes are given in full, with the batch dimension, and sizes start at 1.",
-        "Use the names and the number of dimensions that the message shows.",
+        "frozen-shape-of-no-input",
+        None,
+        "A shape or sample names an input and has its number of dimensions.",
+        "What fits no input would be dropped.",
+        "Use the names and numbers of dimensions that the message lists.",
     ),
-    _entry(
+    CodeEntry(
         "TG152",
-        "sizes-the-graph-cannot-take",
-        "The graph can be computed with the sizes that are given.",
-        "ONNX's shape inference finds operators that contradict them; ONNX Runtime would fail in the same place.",
+        "frozen-size-no-graph-takes",
+        _FAILS,
+        "The graph can take the sizes written into its inputs.",
+        "ONNX's shape inference finds a node whose inputs no longer fit each other.",
         "Give sizes that the model was made for.",
-        Consequence.FAILS,
     ),
-    _entry(
+    CodeEntry(
         "TG153",
         "tensor-without-batch-axis",
-        "Axis 0 of every input and output is the batch.",
-        "Only then can rows of several requests be put together.",
-        "Export the model with the batch as first axis of the tensor that the message names.",
+        _REFUSED,
+        "Axis 0 of every input and output of a model to be rebatched is the batch.",
+        "Triton batches along axis 0 of all tensors; a scalar, a state with its batch on axis 1 or a mean over all rows has none.",
+        _NO_BATCHING,
     ),
-    _entry(
+    CodeEntry(
         "TG154",
         "node-that-pins-the-batch",
-        "No operator of the graph holds the batch size as a constant.",
-        "A Reshape or an Expand to a constant fails, or mixes rows, with any other batch size.",
-        "Export the model with a symbolic batch size.",
+        _REFUSED,
+        "No node of a model to be rebatched fixes the batch size in a way that cannot be repaired.",
+        "Targets of Reshape, sizes of Resize and initial states are rewritten; rows split apart, picked or mixed cannot be.",
+        _NO_BATCHING,
     ),
-    _entry(
+    CodeEntry(
         "TG155",
         "rewritten-model-not-valid",
-        "A rewritten model is as valid as the one that it was made from.",
-        "ONNX's checker is asked before anything is written.",
-        "Report it with the model, and serve the original until then.",
+        _REFUSED,
+        "A rewritten model passes ONNX's checker.",
+        "It is a fault of tritongen where the original passed.",
+        "Report it, and serve the model as it is.",
     ),
-    _entry(
+    CodeEntry(
         "TG156",
         "optimisation-not-portable",
-        "An optimisation level gives a file that other machines and releases can load.",
-        "The highest levels of ONNX Runtime write layouts and operators for the machine that they run on.",
-        "Use a lower level; ONNX Runtime applies the rest when the model loads.",
+        None,
+        "An optimisation level is known, and portable unless a machine is named.",
+        "ONNX Runtime's level `all` lays the graph out for the processor that it runs on.",
+        "Use `basic` or `extended`, or name the hardware.",
     ),
-    _entry(
+    CodeEntry(
         "TG157",
-        "operators-the-target-lacks",
-        "An optimised model has only operators that the target's ONNX Runtime has.",
-        "Fused operators are added from release to release.",
-        "Use a lower level, or a newer release.",
-        Consequence.REFUSED,
+        "operator-target-lacks",
+        _REFUSED,
+        "An optimised graph has only operators that its level and the target's ONNX Runtime know.",
+        "Fused operators are ONNX Runtime's own and came with different versions.",
+        "Use level `basic`, or a newer release.",
     ),
-    _entry(
+    CodeEntry(
         "TG158",
-        "optimised-answers-differ",
-        "An optimised model answers as the original does.",
-        "Both are run on the same input and compared.",
-        "Use a lower level, or serve the original.",
-        Consequence.MISBEHAVES,
+        "rewritten-answers-differ",
+        None,
+        "A rewritten model answers as the original does.",
+        "Both are run on the same seeded inputs; clients would get other answers.",
+        "Serve the model as it is, or allow a larger tolerance where you know the reason.",
     ),
-    _entry(
+    CodeEntry(
         "TG159",
-        "model-onnxruntime-cannot-run",
-        "ONNX Runtime can optimise and run the model.",
-        "Triton's backend is the same library.",
-        "Export the model again, or install another onnxruntime.",
-        Consequence.REFUSED,
+        "model-that-cannot-be-optimised",
+        None,
+        "ONNX Runtime can optimise the model and run both forms.",
+        "A result that was not compared with the original is not written.",
+        "Give shapes and samples that the model accepts, raise the limit, or serve the model as it is.",
     ),
-    _entry(
+    CodeEntry(
         "TG160",
         "batch-size-that-fails",
-        "The model runs with every batch size that is asked for.",
-        "A graph may name a batch axis and still compute with a constant.",
-        "Ask for batch sizes that run, or export the model with a real batch axis.",
-        Consequence.FAILS,
+        _FAILS,
+        "A model runs at every batch size that is asked of it.",
+        "A variable axis 0 says nothing about the nodes inside: a Reshape to a constant fails for every other size.",
+        _NO_BATCHING,
     ),
-    _entry(
+    CodeEntry(
         "TG161",
-        "outputs-without-rows",
-        "Every output has one row for each row of the input.",
-        "Triton cuts the answer of a batch by rows.",
-        "Export the model so that every output has the batch as first axis.",
-        Consequence.MISBEHAVES,
+        "output-without-a-row-each",
+        _FAILS,
+        "Each output has as many rows as the batch.",
+        "Triton gives each request its rows of the output.",
+        _NO_BATCHING,
     ),
-    _entry(
+    CodeEntry(
         "TG162",
         "rows-that-depend-on-each-other",
-        "A row's answer does not depend on the other rows of its batch.",
-        "With dynamic batching the other rows are other people's requests.",
-        "Serve the model without batching.",
-        Consequence.MISBEHAVES,
+        _FAILS,
+        "Each row of a batch is answered as if it were alone.",
+        "Triton batches requests of different clients: a mean or a Softmax over the batch mixes them.",
+        _NO_BATCHING,
     ),
-    _entry(
+    CodeEntry(
         "TG163",
-        "rewrite-not-proven",
-        "A rewritten model was run before it is used.",
-        "Nothing could be run here, so nothing is proven.",
-        "Install onnxruntime, or give samples.",
-        Consequence.FRAGILE,
+        "batch-axis-not-proven",
+        _FRAGILE,
+        "A batch axis was proven by running the model.",
+        "A declared batch axis can be a lie that only a run shows.",
+        "Install onnxruntime, or raise the limit.",
     ),
-    _entry(
+    CodeEntry(
         "TG164",
-        "unwritable-model",
-        "The new model file can be written, and is not the one it is made from.",
-        "The operating system refused it.",
-        "Give another target.",
+        "rewritten-model-not-written",
+        None,
+        "A rewritten model has a place of its own that can be written.",
+        "Rewrites never change the file they read.",
+        "Check the target, its permissions and the space left.",
+    ),
+    CodeEntry(
+        "TG165",
+        "graph-that-cannot-be-followed",
+        _REFUSED,
+        "A graph to be rewritten is valid ONNX.",
+        "A node without its inputs, or a tensor whose content does not fit its shape, cannot be followed.",
+        "Export, copy or download the model again.",
     ),
 )
