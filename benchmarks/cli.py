@@ -1,6 +1,7 @@
 """How long `tritongen --help` and a few renders take.
 
-Prints medians with their spread, in one run: `--help` beside a bare `python -c pass` and an `import onnx`; a first and an unchanged second render of many small models.
+Prints medians with their spread, in one run: `--help` beside a bare `python -c pass` and an `import onnx`; a first and an unchanged second render of many
+small models.
 """
 
 from __future__ import annotations

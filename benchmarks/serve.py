@@ -1,7 +1,7 @@
 """How long the embedded server takes from the call to the first answer it could give.
 
-Prints medians with their spread, in one run: the quickstart's text recognizer with its warmup, and many small models with auto-complete off (as rendered specs are served)
-and on.
+Prints medians with their spread, in one run: the quickstart's text recognizer with its warmup, and many small models with auto-complete off (as rendered
+specs are served) and on.
 """
 
 from __future__ import annotations

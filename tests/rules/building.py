@@ -1,6 +1,7 @@
 """Trees of text → model repositories, for the cases of the rules.
 
-A case is a folder with a model repository in it. Files are copied as they are, but for `*.onnx.txt`, each of which describes an ONNX file that is built in its place:
+A case is a folder with a model repository in it. Files are copied as they are, but for `*.onnx.txt`, each of which describes an ONNX file that is built in
+its place:
 
     input x FP32 [N, 64]        a graph input; `?` is a dimension without a name, `[]` a scalar, `-` no shape at all
     optional b FP32 [16]        a graph input with an initializer
@@ -38,7 +39,7 @@ def build_tree(source: Path, target: Path) -> Path:
         destination = target / path.relative_to(source)
         if path.is_dir():
             destination.mkdir(exist_ok=True)
-        elif path.name == "settings.json" and path.parent == source or path.name == ".keep":
+        elif (path.name == "settings.json" and path.parent == source) or path.name == ".keep":
             continue
         elif path.name.endswith(".onnx.txt"):
             destination.with_name(path.name.removesuffix(".txt")).write_bytes(build_onnx(path.read_text()))
@@ -81,8 +82,7 @@ def build_onnx(text: str) -> bytes:
     inputs: list[tuple[str, int, list[object] | None]] = []
     outputs: list[tuple[str, int, list[object] | None]] = []
     initializers = []
-    for line in text.splitlines():
-        line = line.partition("#")[0].strip()
+    for line in (raw.partition("#")[0].strip() for raw in text.splitlines()):
         if match := _LINE.fullmatch(line):
             shape = None if match["shape"] == "-" else [_dim(part) for part in match["shape"][1:-1].split(",") if part.strip()]
             entry = (match["name"], dtypes.from_wire(match["dtype"]).onnx, shape)

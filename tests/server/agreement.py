@@ -1,16 +1,18 @@
 """Ask Triton and the rules the same question: does this model load, and if not, why?
 
-One embedded server in explicit mode loads many small models, one request each; the rules judge the same folders. The server's core is NVIDIA's own code, so that for
-core's rules its word is the truth. What only a backend can judge (sections B and C of the rules) is judged here by the embedded backend, which proves nothing about
-NVIDIA's: those verdicts are proved by the recorded ones (tests/unit/rules/test_probes.py), and counted apart here.
+One embedded server in explicit mode loads many small models, one request each; the rules judge the same folders. The server's core is NVIDIA's own code, so
+that for core's rules its word is the truth. What only a backend can judge is judged here by the embedded backend, which proves nothing about NVIDIA's: those
+verdicts are proved by the recorded ones (tests/unit/rules/test_probes.py).
 """
 
 from __future__ import annotations
 
 import json
 import re
+import threading
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,30 +37,60 @@ class Verdict:
 
 
 def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -> dict[str, Verdict]:
-    """Load every model of a repository by name, a few at a time."""
-    options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, model_control="explicit", disable_auto_complete=not auto_complete, extra_args=("--model-load-thread-count=4",))
+    """Load every model of a repository by name, a few at a time.
+
+    A model that takes the whole server down with it (a warmup that fails while executing can) does not load; those that were loading beside it are asked
+    again.
+    """
+    options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, model_control="explicit", disable_auto_complete=not auto_complete)
+    verdicts: dict[str, Verdict] = {}
+    deaths: Counter[str] = Counter()
+    left, workers = list(names), 3
+    while left:
+        answers, log = _ask_one_server(repository, options, left, workers)
+        verdicts |= {name: Verdict(not error, (log.get(name, error),) if error else ()) for name, error in answers.items()}
+        left = [name for name in left if name not in verdicts]
+        if left and workers == 1:
+            # Asked one after another, the first without an answer is the culprit; 24.10 also dies at random now and then, so it is asked twice.
+            deaths[left[0]] += 1
+            if deaths[left[0]] > 1:
+                verdicts[left[0]] = Verdict(loads=False, reasons=(f"tritonserver died: {log.get(left[0], 'no reason')}",))
+                left = left[1:]
+        workers = 1
+    return verdicts
+
+
+def _ask_one_server(repository: Path, options: ServerOptions, names: Sequence[str], workers: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Load models until all are asked or the server dies: the answers that came, and the reasons in its log."""
+    died = threading.Event()
     with start(repository, options) as server:
-        with ThreadPoolExecutor(3) as pool:
-            answers = dict(zip(names, pool.map(lambda name: _load(server.http_url, name), names), strict=True))
+        url = server.http_url
+        with ThreadPoolExecutor(workers) as pool:
+            answers = dict(zip(names, pool.map(lambda name: _load(url, name, died), names), strict=True))
         reasons = read_log(server.log()).reasons
-    return {name: Verdict(not error, (reasons.get(name, error),) if error else ()) for name, error in answers.items()}
+    return {name: error for name, error in answers.items() if error is not None}, reasons
 
 
-def _load(url: str, name: str) -> str:
-    """Load one model through the API; the reason where that fails, else nothing."""
+def _load(url: str, name: str, died: threading.Event) -> str | None:
+    """Load one model through the API: nothing where it loads, the reason where it does not, None where the server is gone."""
+    if died.is_set():
+        return None
     request = urllib.request.Request(f"{url}/v2/repository/models/{name}/load", data=b"{}", headers={"Content-Type": "application/json"}, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=60):
+        with urllib.request.urlopen(request, timeout=120):
             return ""
     except urllib.error.HTTPError as error:
         return json.loads(error.read() or b"{}").get("error", "") or f"HTTP {error.code}"
+    except (urllib.error.URLError, ConnectionError):
+        died.set()
+        return None
 
 
 def ask_rules(repository: Path, *, auto_complete: bool) -> dict[str, Verdict]:
     """What the rules say of every model of a repository, for the server that `ask_triton` starts."""
     facts = ServerFacts(release=EMBEDDED, gpus=0, auto_complete=auto_complete)
     refused: dict[str, list[str]] = {folder.name: [] for folder in repository.iterdir() if folder.is_dir()}
-    for finding in check([Target(repository, TargetKind.REPOSITORY)], CheckOptions(server=facts)):
+    for finding in check([Target(TargetKind.REPOSITORY, repository)], CheckOptions(server=facts)):
         if finding.consequence == "refused" and finding.diagnostic.model in refused:
             refused[finding.diagnostic.model].append(finding.diagnostic.code)
     return {name: Verdict(not codes, tuple(sorted(set(codes)))) for name, codes in refused.items()}

@@ -1,6 +1,7 @@
 """Golden configs, and every way to break one thing in them.
 
-A golden config loads. A mutation drops, empties, doubles, renames, retypes or moves by one exactly one of its fields; whether the result loads is for Triton to say.
+A golden config loads. A mutation drops, empties, doubles, renames, retypes or moves by one exactly one of its fields; whether the result loads is for Triton
+to say.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ dynamic_batching {
   priority_queue_policy { key: 2 value { timeout_action: DELAY default_timeout_microseconds: 1000 } }
 }
 """,
-    "ordered": 'backend: "python"\n' + _IO + "dynamic_batching { preserve_ordering: true default_queue_policy { default_timeout_microseconds: 1000 } }\nresponse_cache { enable: true }\n",
+    "ordered": 'backend: "python"\n' + _IO + "dynamic_batching { preserve_ordering: true default_queue_policy { default_timeout_microseconds: 1000 } }\n"
+    "response_cache { enable: true }\n",
     "sequence": 'backend: "python"\n'
     + _IO
     + """\
@@ -65,7 +67,7 @@ sequence_batching {
 }
 """,
     "ragged": 'backend: "python"\n'
-    + """\
+    """\
 max_batch_size: 8
 input { name: "x" data_type: TYPE_FP32 dims: [-1] allow_ragged_batch: true }
 output { name: "y" data_type: TYPE_FP32 dims: [-1] }
@@ -73,7 +75,7 @@ batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "INDEX" data_ty
 batch_output { target_name: "y" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "x" }
 """,
     "image": 'backend: "python"\n'
-    + """\
+    """\
 max_batch_size: 0
 input { name: "x" data_type: TYPE_UINT8 format: FORMAT_NHWC dims: [4, 4, 3] }
 input { name: "o" data_type: TYPE_STRING dims: [1] optional: true }
@@ -84,10 +86,13 @@ metric_tags { key: "a" value: "b" }
     "warm": 'backend: "python"\n'
     + _IO
     + """\
-model_warmup { name: "w" batch_size: 2 count: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: [8] zero_data: true } } inputs { key: "i" value { data_type: TYPE_INT32 dims: [2, 3] random_data: true } } }
+model_warmup { name: "w" batch_size: 2 count: 1
+  inputs { key: "x" value { data_type: TYPE_FP32 dims: [8] zero_data: true } }
+  inputs { key: "i" value { data_type: TYPE_INT32 dims: [2, 3] random_data: true } }
+}
 """,
     "onnx": 'platform: "onnxruntime_onnx"\nbackend: "onnxruntime"\ndefault_model_filename: "model.onnx"\n'
-    + """\
+    """\
 max_batch_size: 8
 input { name: "x" data_type: TYPE_FP32 dims: [8] }
 output { name: "y" data_type: TYPE_FP32 dims: [4] }
@@ -99,7 +104,7 @@ parameters { key: "execution_mode" value { string_value: "0" } }
 model_warmup { name: "w" batch_size: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: [8] zero_data: true } } }
 """,
     "ensemble": 'platform: "ensemble"\n'
-    + """\
+    """\
 max_batch_size: 8
 input { name: "in" data_type: TYPE_FP32 dims: [8] }
 output { name: "out" data_type: TYPE_FP32 dims: [4] }
@@ -158,7 +163,10 @@ def _changes(message, path):
                     yield from _changes(item, (*here, index))
                 else:
                     for label, changed in _values(field, item):
-                        yield f"{'.'.join(map(str, here))}[{index}] {label}", _at(path, lambda target, name=field.name, index=index, changed=changed: getattr(target, name).__setitem__(index, changed))
+                        yield (
+                            f"{'.'.join(map(str, here))}[{index}] {label}",
+                            _at(path, lambda target, name=field.name, index=index, changed=changed: getattr(target, name).__setitem__(index, changed)),
+                        )
         elif field.message_type is not None:
             yield from _changes(value, here)
         else:

@@ -77,7 +77,7 @@ def distinct() -> list:
 
 @pytest.mark.parametrize("auto_complete", [False, True])
 def test_a_sample_of_mutations(tmp_path, auto_complete):
-    check_mutations(tmp_path, random.Random(20 + auto_complete).sample(distinct(), SAMPLE // 2), auto_complete=auto_complete)  # noqa: S311 - a seeded choice
+    check_mutations(tmp_path, random.Random(20 + auto_complete).sample(distinct(), SAMPLE // 2), auto_complete=auto_complete)
 
 
 @pytest.mark.fuzz

@@ -147,7 +147,9 @@ def test_init_does_not_overwrite(project, tritongen):
 
 def test_init_leaves_a_todo_where_no_size_runs(tmp_path, tritongen):
     """A model that never runs: it joins the rows of two foldings of its input, whose numbers of rows are never equal."""
-    folds = [helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [2], [-1, width])) for name, width in (("s", 5), ("t", 7))]
+    folds = [
+        helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [2], [-1, width])) for name, width in (("s", 5), ("t", 7))
+    ]
     nodes = [
         *folds,
         helper.make_node("Reshape", ["x", "s"], ["r"]),
