@@ -1,16 +1,15 @@
-"""Rules: execution accelerators of the onnxruntime backend, their names, keys and values. `engine_caches` has the rest of the family."""
+"""Rules: execution accelerators of the onnxruntime backend, their names, keys and values. `profiles` and `engine_caches` have the rest of the family."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
 
 from tritongen.rules import engine_caches, profiles
 from tritongen.rules.context import ModelContext
 from tritongen.rules.graphs import json_form
 from tritongen.rules.ortload import CUDA_SHADOWED, TENSORRT_KEYS, Kind, Problem, accelerator_problems, onnxruntime_reads
-from tritongen.rules.placement import on_gpu, why_not
+from tritongen.rules.placement import on_gpu, tensorrt_accelerators, why_not
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _SOURCE = "onnxruntime_backend/src/onnxruntime.cc, LoadModel"
@@ -33,14 +32,6 @@ _MEANT = {
     "trt_int8_calibration_table_name": "int8_calibration_table_name",
 }
 """ONNX Runtime's own names of options → what the backend calls them."""
-
-
-def tensorrt_accelerators(context: ModelContext) -> Iterator[tuple[Key, Any]]:
-    """The `tensorrt` accelerators that the onnxruntime backend reads, with their places."""
-    if context.is_onnx:
-        for index, accelerator in enumerate(context.config.optimization.execution_accelerators.gpu_execution_accelerator):
-            if accelerator.name == "tensorrt" and on_gpu(context) is not False:
-                yield (*_place(_LISTS[0]), index), accelerator
 
 
 def _place(name: str) -> Key:

@@ -8,19 +8,10 @@ from typing import Any
 
 from tritongen.rules.context import ModelContext
 from tritongen.rules.ortload import boolean
-from tritongen.rules.placement import on_gpu
+from tritongen.rules.placement import tensorrt_accelerators
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _ENABLE, _PATH, _PREFIX = "trt_engine_cache_enable", "trt_engine_cache_path", "trt_engine_cache_prefix"
-_PLACE: Key = ("optimization", "execution_accelerators", "gpu_execution_accelerator")
-
-
-def _accelerators(context: ModelContext) -> Iterator[tuple[Key, Any]]:
-    """The `tensorrt` accelerators that are in effect, or may be, with their places."""
-    if context.is_onnx and on_gpu(context) is not False:
-        for index, accelerator in enumerate(context.config.optimization.execution_accelerators.gpu_execution_accelerator):
-            if accelerator.name == "tensorrt":
-                yield (*_PLACE, index), accelerator
 
 
 def _caching(accelerator: Any) -> bool:
@@ -28,7 +19,7 @@ def _caching(accelerator: Any) -> bool:
 
 
 def _off(context: ModelContext) -> Iterator[Finding]:
-    for key, accelerator in _accelerators(context):
+    for key, accelerator in tensorrt_accelerators(context):
         written = f'parameters {{ key: "{_ENABLE}" value: "1" }} parameters {{ key: "{_PATH}" value: "/engine-cache/{context.name}" }}'
         if boolean(accelerator.parameters.get(_ENABLE, "0")) is False:
             extra = f"; {_PATH} alone does nothing" if _PATH in accelerator.parameters else ""
@@ -44,7 +35,7 @@ def _inside(context: ModelContext) -> Iterator[Finding]:
         return
     model = PurePosixPath(context.folder.path.absolute().as_posix())
     versions = {f"{context.name}/{folder}" for folder in context.versions.loaded.values()} | {f"{model.parent.name}/{context.name}"}
-    for key, accelerator in _accelerators(context):
+    for key, accelerator in tensorrt_accelerators(context):
         for name in (_PATH, "trt_timing_cache_path", "trt_ep_context_file_path"):
             path = PurePosixPath(accelerator.parameters.get(name, ""))
             # In a container the repository lies elsewhere, but its folders keep their names.
@@ -59,7 +50,7 @@ def _inside(context: ModelContext) -> Iterator[Finding]:
 def _shared(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
     used: dict[tuple[str, str], list[tuple[ModelContext, Key]]] = {}
     for context in contexts:
-        for key, accelerator in _accelerators(context):
+        for key, accelerator in tensorrt_accelerators(context):
             path = accelerator.parameters.get(_PATH, "")
             if _caching(accelerator) and path:
                 place = (PurePosixPath(path).as_posix(), accelerator.parameters.get(_PREFIX, ""))
