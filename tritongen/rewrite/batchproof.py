@@ -178,7 +178,7 @@ def _compare_all(path: Path, session: onnxruntime.InferenceSession, rows: Rows, 
 
 def _blamed(path: Path, rows: Rows, failures: Sequence[BatchFailure], tolerance: float) -> list[BatchFailure]:
     """The failures, with the node that mixes the rows; it is looked for once, at the first size that shows it."""
-    size = next((failure.size for failure in failures if failure.code != "TG160"), 0)
+    size = min((failure.size for failure in failures if failure.code != "TG160" and failure.size > 1), default=0)
     node = mixing_node(path, rows, size, tolerance) if size else ""
     return [
         failure if failure.code == "TG160" else BatchFailure(failure.code, failure.size, failure.reason, failure.output, failure.row, node)
@@ -204,9 +204,9 @@ def _judge(output: str, array: Any, singles: Sequence[Any], size: int, tolerance
             return BatchFailure("TG162", size, reason, output, row), worst
         found = deviation(alone[0], array[row], magnitude)
         if found > allowed(tolerance, array):
-            return BatchFailure(
-                "TG162", size, f"row {row} of output '{output}' {_difference(found, array, tolerance)} from the answer to that row alone", output, row
-            ), found
+            other = "the answer to that row alone" if size > 1 else "its answer in another run: the model does not answer the same twice"
+            reason = f"row {row} of output '{output}' {_difference(found, array, tolerance)} from {other}"
+            return BatchFailure("TG162", size, reason, output, row), found
         worst = max(worst, found)
     return None, worst
 

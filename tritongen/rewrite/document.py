@@ -11,12 +11,14 @@ TG165 a graph that cannot be followed.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError, Message
@@ -77,7 +79,7 @@ def load(path: Path) -> tuple[onnx.ModelProto, Signature]:
 def _readable(message: Message) -> bool:
     """Whether all names are text; where they are not, protobuf hands out bytes and onnx fails in odd places. Weights are not looked at."""
     for field, value in message.ListFields():
-        parts = [value] if isinstance(value, (str, bytes, Message)) else value
+        parts: Sequence[Any] = [value] if isinstance(value, (str, bytes, Message)) else value
         if field.type == field.TYPE_STRING and any(isinstance(each, bytes) for each in parts):
             return False
         if field.type == field.TYPE_MESSAGE and not all(_readable(each) for each in parts):
@@ -203,11 +205,13 @@ def _copy_field(message: onnx.ModelProto | onnx.GraphProto, name: str, value: ob
 
 
 def is_small(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor's values may matter to shapes: stored in the model file, and of at most 1,024 elements."""
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return tensor.data_location != onnx.TensorProto.EXTERNAL and count <= _SMALL_ELEMENTS
+    """Whether a tensor's values may matter to shapes and are at hand: stored in the model file, and few."""
+    return tensor.data_location != onnx.TensorProto.EXTERNAL and has_few_elements(tensor)
+
+
+def has_few_elements(tensor: onnx.TensorProto) -> bool:
+    """Whether a tensor is small enough to hold sizes: at most 1,024 elements."""
+    return math.prod(tensor.dims) <= _SMALL_ELEMENTS
 
 
 def describe(node: onnx.NodeProto, inside: Iterable[str] = ()) -> str:

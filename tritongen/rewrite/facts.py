@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from tritongen.rewrite.document import is_small, subgraphs
+from tritongen.rewrite.document import has_few_elements, subgraphs
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int | str | None, ...]
@@ -75,10 +76,10 @@ class Fact:
 UNKNOWN = Fact()
 
 
-def of_constant(tensor: onnx.TensorProto) -> Fact:
-    """The fact of a stored tensor; its value where it is small."""
+def of_constant(tensor: onnx.TensorProto, folder: Path) -> Fact:
+    """The fact of a stored tensor; its value where it is small. `folder`: where external data lies."""
     dims = tuple(tensor.dims)
-    value = numpy_helper.to_array(tensor) if is_small(tensor) and tensor.data_type != onnx.TensorProto.STRING else None
+    value = numpy_helper.to_array(tensor, str(folder)) if has_few_elements(tensor) and tensor.data_type != onnx.TensorProto.STRING else None
     state = State(dims, value)
     return Fact(tensor.data_type, state, state)
 

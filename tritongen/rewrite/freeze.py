@@ -126,19 +126,23 @@ def _infer_again(model: onnx.ModelProto, before: onnx.ModelProto, path: Path, sh
             raise ModelFileError([problem("TG152", path, message, "give sizes that the model was made for", "Triton fails to load or to run it")]) from error
         return ["the shapes of outputs stay as they were: ONNX's shape inference does not get through this graph, with or without the new sizes"]
     known = {value.name: value for value in (*inferred.graph.output, *inferred.graph.value_info)}
+    symbols = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim if dim.dim_param}
     for value in (*model.graph.output, *model.graph.value_info):
         if value.name in known:
-            _refine(value, known[value.name])
+            _refine(value, known[value.name], symbols)
     return []
 
 
-def _refine(value: onnx.ValueInfoProto, inferred: onnx.ValueInfoProto) -> None:
-    """Write the numbers that inference found where `value` has none."""
+def _refine(value: onnx.ValueInfoProto, inferred: onnx.ValueInfoProto, symbols: set[str]) -> None:
+    """Write the numbers that inference found where `value` has none. Names are kept only if they are the model's own: inference makes up more."""
     stated, found = value.type.tensor_type, inferred.type.tensor_type
     if not found.HasField("shape"):
         return
     if not stated.HasField("shape"):
         stated.shape.CopyFrom(found.shape)
+        for dim in stated.shape.dim:
+            if dim.dim_param and dim.dim_param not in symbols:
+                dim.Clear()
     elif len(stated.shape.dim) == len(found.shape.dim):
         for old, new in zip(stated.shape.dim, found.shape.dim, strict=True):
             if new.HasField("dim_value") and not old.HasField("dim_value"):

@@ -77,7 +77,7 @@ def _inner(walk: Walk, node: onnx.NodeProto, graph: onnx.GraphProto, declared: D
     """Walk a graph inside `node`, and replace its nodes by the repaired ones."""
     outer, around = walk.out, walk.inside
     walk.out, walk.inside = [], (describe(node), *around)
-    walk.store(graph)
+    walk.store(graph, folder)
     inner_declared = {**declared, **{value.name: shape for value in (*graph.value_info, *graph.output) if (shape := of_type(value)[1]) is not None}}
     walk_graph(walk, graph, inner_declared, folder)
     del graph.node[:]

@@ -89,7 +89,7 @@ def optimize(
     skipped = why_not_provable(path, limit_bytes=limit_bytes, external=external)
     if skipped:
         message = f"the model cannot be optimised here: {skipped}"
-        raise ModelFileError([problem("TG159", path, message, "raise the limit, or let the server optimise it at load")])
+        raise ModelFileError([problem("TG159", path, message, "mend that, or let the server optimise the model at load")])
     apart = bool(external) or model_bytes(path) > _EMBEDDABLE_BYTES
     with writing(path, target), tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         staged = Path(folder) / target.name

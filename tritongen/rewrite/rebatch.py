@@ -48,7 +48,7 @@ def rebatch(path: Path, target: Path, *, symbol: str = "batch") -> Rewritten:
     before = used_names(model.graph)
     with followed(path, model):
         _learn_inputs(walk, model, signature)
-        walk.store(model.graph)
+        walk.store(model.graph, path.parent)
         walk_graph(walk, model.graph, _declared(model, signature, size), path.parent)
     problems = [problem("TG154", path, str(pin), _FIXED_HINT, _CANNOT_BATCH) for pin in walk.pins]
     problems += _unbatched_outputs(path, walk, model)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,11 +166,11 @@ class Walk:
         self.facts.update(combine(node, self.facts, old, new, self.sizes))
         self.producers.update(dict.fromkeys(node.output, node))
 
-    def store(self, graph: onnx.GraphProto) -> None:
-        """Learn the stored tensors of a graph."""
+    def store(self, graph: onnx.GraphProto, folder: Path) -> None:
+        """Learn the stored tensors of a graph. `folder`: where external data lies."""
         for tensor in graph.initializer:
             self.stored[tensor.name] = tensor
-            self.facts[tensor.name] = of_constant(tensor)
+            self.facts[tensor.name] = of_constant(tensor, folder)
         for sparse in graph.sparse_initializer:
             state = State(tuple(sparse.dims))
             self.facts[sparse.values.name] = Fact(sparse.values.data_type, state, state)

@@ -7,12 +7,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from rewrite_graphs import FLOAT, Graph, branches, floats, ints, loop, node, scalar, zeros
+from rewrite_graphs import FLOAT, Graph, branches, floats, ints, loop, node, scalar, subgraph, zeros
 
 from tritongen.errors import ModelFileError
 from tritongen.rewrite import prove_batch, rebatch
 from tritongen.signature import read_onnx
 
+QUICK = ("squeezenet", "shufflenet", "inception_v1", "densenet121")
 RECURRENT = [floats("W", 1, 8, 3), floats("R", 1, 8, 2)]
 REPAIRED = {
     "reshape": Graph([1, 2, 3], [node("Reshape", ["x", "s"], ["y"])], [1, 6], [ints("s", 1, 6)]),
@@ -34,7 +35,11 @@ REPAIRED = {
     ),
     "reshape-that-moves-one-row": Graph(
         [1, 5, 3],
-        [node("Reshape", ["x", "s"], ["a"]), node("LSTM", ["a", "W", "R", "", "", "h", "c"], ["", "last"], hidden_size=2), node("Squeeze", ["last", "axis"], ["y"])],
+        [
+            node("Reshape", ["x", "s"], ["a"]),
+            node("LSTM", ["a", "W", "R", "", "", "h", "c"], ["", "last"], hidden_size=2),
+            node("Squeeze", ["last", "axis"], ["y"]),
+        ],
         [1, 2],
         [ints("s", 5, 1, 3), ints("axis", 0), zeros("h", 1, 1, 2), floats("c", 1, 1, 2), *RECURRENT],
     ),
@@ -48,9 +53,13 @@ REPAIRED = {
         [4, 2],
         [ints("s", 4, 2), zeros("h", 1, 4, 2), numpy_helper.from_array(np.full(4, 5, dtype=np.int32), "lengths"), *RECURRENT],
     ),
-    "class-token": Graph([1, 3, 2], [node("Concat", ["token", "x"], ["a"], axis=1), node("Add", ["a", "p"], ["y"])], [1, 4, 2], [floats("token", 1, 1, 2), floats("p", 1, 4, 2)]),
+    "class-token": Graph(
+        [1, 3, 2], [node("Concat", ["token", "x"], ["a"], axis=1), node("Add", ["a", "p"], ["y"])], [1, 4, 2], [floats("token", 1, 1, 2), floats("p", 1, 4, 2)]
+    ),
     "zeros-made-in-the-graph": Graph([2, 4], [node("ConstantOfShape", ["s"], ["z"]), node("Concat", ["x", "z"], ["y"], axis=1)], [2, 6], [ints("s", 2, 2)]),
-    "rows-all-the-same": Graph([4, 3], [node("Add", ["x", "b"], ["y"])], [4, 3], [numpy_helper.from_array(np.tile(np.arange(3, dtype=np.float32), (4, 1)), "b")]),
+    "rows-all-the-same": Graph(
+        [4, 3], [node("Add", ["x", "b"], ["y"])], [4, 3], [numpy_helper.from_array(np.tile(np.arange(3, dtype=np.float32), (4, 1)), "b")]
+    ),
     "expand": Graph([4, 1, 3], [node("Expand", ["x", "s"], ["y"])], [4, 2, 3], [ints("s", 4, 2, 3)]),
     "resize-sizes": Graph([1, 2, 3, 3], [node("Resize", ["x", "", "", "s"], ["y"])], [1, 2, 6, 6], [ints("s", 1, 2, 6, 6)]),
     "flatten-from-axis-0": Graph([1, 4], [node("Flatten", ["x"], ["y"], axis=0)], [1, 4]),
@@ -58,18 +67,27 @@ REPAIRED = {
     "gather-of-all-rows": Graph([2, 4], [node("Gather", ["x", "i"], ["y"])], [2, 4], [ints("i", 0, 1)]),
     "split-into-one": Graph([1, 4], [node("Split", ["x"], ["y"], axis=0)], [1, 4], opset=13),
     "squeeze-without-axes": Graph([2, 1, 4], [node("Squeeze", ["x"], ["y"])], [2, 4]),
-    "batch-normalization": Graph([1, 4], [node("BatchNormalization", ["x", "s", "s", "s", "v"], ["y"])], [1, 4], [floats("s", 4), numpy_helper.from_array(np.ones(4, np.float32), "v")]),
-    "operator-of-onnxruntime": Graph([1, 2, 2], [node("Gelu", ["x"], ["a"], domain="com.microsoft"), node("Reshape", ["a", "s"], ["y"])], [1, 4], [ints("s", 1, 4)]),
+    "batch-normalization": Graph(
+        [1, 4], [node("BatchNormalization", ["x", "s", "s", "s", "v"], ["y"])], [1, 4], [floats("s", 4), numpy_helper.from_array(np.ones(4, np.float32), "v")]
+    ),
+    "operator-of-onnxruntime": Graph(
+        [1, 2, 2], [node("Gelu", ["x"], ["a"], domain="com.microsoft"), node("Reshape", ["a", "s"], ["y"])], [1, 4], [ints("s", 1, 4)]
+    ),
     "shape-computed-already": Graph(
         [1, 2, 3],
-        [node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "i"], ["n"]), node("Concat", ["n", "rest"], ["s"], axis=0), node("Reshape", ["x", "s"], ["y"])],
+        [
+            node("Shape", ["x"], ["shape"]),
+            node("Gather", ["shape", "i"], ["n"]),
+            node("Concat", ["n", "rest"], ["s"], axis=0),
+            node("Reshape", ["x", "s"], ["y"]),
+        ],
         [1, 6],
         [ints("i", 0), ints("rest", -1)],
     ),
     "declared-but-pinned": Graph(["N", 2, 3], [node("Reshape", ["x", "s"], ["y"])], ["N", 6], [ints("s", 1, 6)]),
     "if": branches(node("Flatten", ["x"], ["e"])),
     "loop": loop(zeros("start", 1, 4)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REPAIRED)
@@ -85,7 +103,10 @@ def test_a_repaired_model_treats_rows_one_by_one_and_answers_as_before(name, tmp
 
 
 REFUSED = {
-    "reduction": (Graph([1, 4], [node("ReduceMean", ["x"], ["m"], axes=[0], name="mean"), node("Sub", ["x", "m"], ["y"])], [1, 4]), "TG154 the ReduceMean node 'mean'"),
+    "reduction": (
+        Graph([1, 4], [node("ReduceMean", ["x"], ["m"], axes=[0], name="mean"), node("Sub", ["x", "m"], ["y"])], [1, 4]),
+        "TG154 the ReduceMean node 'mean'",
+    ),
     "softmax": (Graph([1, 4], [node("Softmax", ["x"], ["y"], axis=0, name="soft")], [1, 4]), "TG154 the Softmax node 'soft'"),
     "training": (
         Graph([1, 4], [node("BatchNormalization", ["x", "s", "s", "s", "s"], ["y", "m", "v"], training_mode=1, name="norm")], [1, 4], [floats("s", 4)]),
@@ -100,21 +121,38 @@ REFUSED = {
         "TG154 the Gather node 'pick' fixes the batch size (input 1, 'i'): it picks row 0",
     ),
     "part-of-rows": (Graph([4, 2], [node("Slice", ["x", "a", "b"], ["y"], name="cut")], [2, 2], [ints("a", 1), ints("b", 3)]), "TG154 the Slice node 'cut'"),
-    "squeeze": (Graph([1, 1, 4], [node("Squeeze", ["x"], ["y"], name="flat")], [4]), "TG154 the Squeeze node 'flat' fixes the batch size (input 0, 'x'): it removes axis 0"),
+    "squeeze": (
+        Graph([1, 1, 4], [node("Squeeze", ["x"], ["y"], name="flat")], [4]),
+        "TG154 the Squeeze node 'flat' fixes the batch size (input 0, 'x'): it removes axis 0",
+    ),
     "tile": (Graph([1, 4], [node("Tile", ["x", "s"], ["y"])], [2, 4], [ints("s", 2, 1)]), "TG154 the Tile node that computes 'y'"),
-    "rows-that-differ": (Graph([4, 3], [node("Add", ["x", "b"], ["y"], name="add")], [4, 3], [floats("b", 4, 3)]), "TG154 the Add node 'add' fixes the batch size (input 1, 'b')"),
+    "rows-that-differ": (
+        Graph([4, 3], [node("Add", ["x", "b"], ["y"], name="add")], [4, 3], [floats("b", 4, 3)]),
+        "TG154 the Add node 'add' fixes the batch size (input 1, 'b')",
+    ),
     "time-first": (
-        Graph([2, 2, 3], [node("LSTM", ["x", "W", "R"], ["", "last"], hidden_size=2, name="rnn"), node("Reshape", ["last", "s"], ["y"])], [2, 2], [ints("s", 2, 2), *RECURRENT]),
+        Graph(
+            [2, 2, 3],
+            [node("LSTM", ["x", "W", "R"], ["", "last"], hidden_size=2, name="rnn"), node("Reshape", ["last", "s"], ["y"])],
+            [2, 2],
+            [ints("s", 2, 2), *RECURRENT],
+        ),
         "TG154 the LSTM node 'rnn'",
     ),
     "branch": (branches(node("Identity", ["k"], ["e"]), floats("k", 1, 4)), "TG154 the If node 'choice'"),
-    "transposed-output": (Graph([1, 4], [node("Transpose", ["x"], ["y"])], [4, 1]), "TG153 axis 0 of output 'y' [4, 1] is not the batch: its batch is on axis 1"),
-    "constant-output": (Graph([1, 4], [node("Identity", ["k"], ["y"])], [1, 3], [floats("k", 1, 3)]), "TG153 axis 0 of output 'y' [1, 3] is not the batch: it does not depend"),
+    "transposed-output": (
+        Graph([1, 4], [node("Transpose", ["x"], ["y"])], [4, 1]),
+        "TG153 axis 0 of output 'y' [4, 1] is not the batch: its batch is on axis 1",
+    ),
+    "constant-output": (
+        Graph([1, 4], [node("Identity", ["k"], ["y"])], [1, 3], [floats("k", 1, 3)]),
+        "TG153 axis 0 of output 'y' [1, 3] is not the batch: it does not depend",
+    ),
     "lost-rows": (
         Graph([1, 4], [node("MatMul", ["w", "x"], ["y"], name="mix")], [3, 4], [floats("w", 3, 1)]),
         "TG154 the MatMul node 'mix' fixes the batch size (input 0, 'w')",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -189,7 +227,9 @@ def test_the_same_input_gives_the_same_bytes_and_stays_as_it_is(tmp_path):
 
 
 def test_metadata_functions_and_external_weights_stay(tmp_path):
-    path = Graph([1, 2, 3], [node("Reshape", ["x", "s"], ["a"]), node("Gemm", ["a", "w"], ["y"])], [1, 2000], [ints("s", 1, 6), floats("w", 6, 2000)]).save(tmp_path / "m.onnx")
+    path = Graph([1, 2, 3], [node("Reshape", ["x", "s"], ["a"]), node("Gemm", ["a", "w"], ["y"])], [1, 2000], [ints("s", 1, 6), floats("w", 6, 2000)]).save(
+        tmp_path / "m.onnx"
+    )
     model = onnx.load(path)
     model.metadata_props.add(key="licence", value="ours")
     model.opset_import.append(helper.make_opsetid("own", 1))
@@ -205,6 +245,44 @@ def test_metadata_functions_and_external_weights_stay(tmp_path):
     onnx.checker.check_model(str(done.path))
 
 
+def test_a_target_in_an_external_file_is_read(tmp_path):
+    path = Graph([1, 2, 3], [node("Reshape", ["x", "s"], ["y"])], [1, 6], [ints("s", 1, 6)]).save(tmp_path / "m.onnx")
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    done = rebatch(path, tmp_path / "free.onnx")
+    assert done.external == ()
+    assert prove_batch(done.path).proven
+
+
+def test_a_pin_inside_a_function_or_a_scan_is_told_by_its_node(tmp_path):
+    path = Graph([1, 2, 3], [node("Flat", ["x"], ["y"], domain="own", name="call")], [1, 6]).save(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    inside = [node("Constant", [], ["s"], value=ints("", 1, 6)), node("Reshape", ["a", "s"], ["b"])]
+    model.functions.append(helper.make_function("own", "Flat", ["a"], ["b"], inside, [helper.make_opsetid("", 17)]))
+    onnx.save(model, path)
+    with pytest.raises(ModelFileError, match=r"TG15[34].*the Flat node 'call'"):
+        rebatch(path, tmp_path / "free.onnx")
+    body = subgraph([node("Reshape", ["item", "s"], ["out"])], [("out", FLOAT, [4])], [("item", FLOAT, [2, 2])])
+    path = Graph([1, 2, 2], [node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1, name="scan")], [1, 4], [ints("s", 4)]).save(tmp_path / "scan.onnx")
+    assert prove_batch(rebatch(path, tmp_path / "scanned.onnx").path).proven, "a scan over the batch takes row by row"
+    path = Graph(
+        [1, 3, 4],
+        [
+            node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+            node("Scan", ["t"], ["u"], body=pinned_body(), num_scan_inputs=1, name="scan"),
+            node("Transpose", ["u"], ["y"], perm=[1, 0, 2]),
+        ],
+        [1, 3, 4],
+        [ints("s", 1, 4)],
+    ).save(tmp_path / "pinned.onnx")
+    with pytest.raises(ModelFileError, match=r"TG15[34].*the Scan node 'scan'"):
+        rebatch(path, tmp_path / "free.onnx")
+
+
+def pinned_body() -> onnx.GraphProto:
+    return subgraph([node("Reshape", ["item", "s"], ["out"])], [("out", FLOAT, [1, 4])], [("item", FLOAT, [1, 4])])
+
+
 def test_values_of_intermediate_tensors_are_declared_anew(tmp_path):
     path = Graph([1, 2, 3], [node("Reshape", ["x", "s"], ["a"]), node("Relu", ["a"], ["y"])], [1, 6], [ints("s", 1, 6)]).save(tmp_path / "m.onnx")
     onnx.save(onnx.shape_inference.infer_shapes(onnx.load(path)), path)
@@ -214,13 +292,13 @@ def test_values_of_intermediate_tensors_are_declared_anew(tmp_path):
     onnx.shape_inference.infer_shapes(written, strict_mode=True, data_prop=True)
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+@pytest.mark.parametrize("name", QUICK)
 def test_light_networks_are_proved(name, tmp_path):
     _prove_light(name, tmp_path)
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", sorted(set(networks.LIGHT) - {"squeezenet", "shufflenet"}))
+@pytest.mark.parametrize("name", sorted(set(networks.LIGHT) - set(QUICK)))
 def test_large_light_networks_are_proved(name, tmp_path):
     _prove_light(name, tmp_path)
 
