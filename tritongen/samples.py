@@ -5,7 +5,9 @@ Used by warmup, by proofs, by `infer` and by load tests. Pure: the same argument
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,33 @@ def random_values(dtype: Dtype, shape: Sequence[int], rng: np.random.Generator) 
     if dtype.is_float:
         return rng.standard_normal(size).astype(dtype.numpy)
     return rng.integers(0, 2, size=size).astype(dtype.numpy)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The inputs of one request, described and not yet made: a model may ask for more than fits into memory.
+
+    Attributes:
+        values: items that were given, by input name.
+        zeros: dtype and shape of items of zeros, by input name.
+        rows: how often every item is repeated along a new first axis; None for a model without a batch axis, whose items are whole.
+    """
+
+    values: Mapping[str, Array]
+    zeros: Mapping[str, tuple[Dtype, tuple[int, ...]]]
+    rows: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays in bytes; a text counts as a pointer."""
+        given = sum(array.nbytes for array in self.values.values())
+        made = sum(math.prod(shape) * (dtype.itemsize or 8) for dtype, shape in self.zeros.values())
+        return (given + made) * (self.rows or 1)
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays, made now."""
+        items = {**self.values, **{name: zeros(dtype, shape) for name, (dtype, shape) in self.zeros.items()}}
+        return items if self.rows is None else {name: rows(item, self.rows) for name, item in items.items()}
 
 
 def rows(array: Array, count: int) -> Array:

@@ -36,7 +36,9 @@ def command(models: tuple[Path, ...], output: Path, force: bool, prove_limit: in
         ) from error
     click.echo(f"wrote {output}: {', '.join(starter.name for starter in starters)}")
     for starter in starters:
-        if starter.todo:
+        if starter.untried:
+            click.echo(f"  {'TODO ' if starter.todo else ''}{starter.name}: nothing could be tried: {starter.untried}")
+        elif starter.todo:
             click.echo(f"  TODO {starter.name}: no warmup sample was found that runs: {starter.todo}")
     click.echo(f"next: tritongen serve {output}")
     return 0

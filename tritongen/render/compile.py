@@ -16,7 +16,7 @@ from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings
 from tritongen.render.tensors import Sizes, add_tensors, concrete_sizes
 from tritongen.render.warmup import add_samples, add_warmup, warmed_sizes, warmup_feeds
-from tritongen.samples import Array
+from tritongen.samples import Array, Feed
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.models import Target
@@ -43,14 +43,14 @@ class Compiled:
         config: the `ModelConfig`.
         batching: the decision that sizes were derived from.
         warmup_files: data files of the warmup samples, by path in the model's folder.
-        feeds: the warmup samples as arrays, for a proof: batch size → inputs by name.
+        feeds: the warmup samples, for a proof: batch size → inputs.
         remarks: sentences for the header of config.pbtxt.
     """
 
     config: Any
     batching: Batching
     warmup_files: Mapping[PurePosixPath, bytes]
-    feeds: Mapping[int, Mapping[str, Array]]
+    feeds: Mapping[int, Feed]
     remarks: tuple[str, ...]
 
 
@@ -150,7 +150,7 @@ def _check_plan(model: ModelSpec, signature: Signature, sizes: Mapping[str, Size
     if model.backend != "tensorrt":
         return
     for tensor in signature.inputs:
-        if tensor.name not in sizes:
+        if tensor.name not in sizes and tensor.name not in model.shapes:
             message = f"the sizes of {tensor.describe()} are not known, and a TensorRT plan must be built for them"
             findings.error(
                 "TG108", ("shapes",), message, hint=f"add shapes: {{{tensor.name}: {{min: [...], opt: [...], max: [...]}}}}, without the batch dimension"

@@ -2,37 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.proof import Proof
 from tritongen.render.findings import Findings
+from tritongen.rules.ortload.limits import limits_of, too_new
+from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 
+_RISK = "a warmup sample that fails while it executes can crash the whole server"
 
-def judge_proof(model: ModelSpec, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
-    """Turn a proof into findings: a sample that fails, an output whose dims Triton would not accept, a proof that could not run."""
+
+def judge_proof(model: ModelSpec, signature: Signature, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
+    """Turn a proof into findings: a sample that fails, rows that are none, an output whose dims Triton would not accept, a proof that could not run."""
     if proof.skipped:
-        findings.advice(
-            "TG140", ("source",), f"not proven: {proof.skipped}", consequence="a warmup sample that fails while it executes can crash the whole server"
-        )
+        findings.advice("TG140", ("source",), f"not proven: {proof.skipped}", consequence=_RISK)
+    for size, reason in proof.not_run.items():
+        findings.advice("TG140", ("warmup",), f"the warmup sample of batch size {size} is not proven: {reason}", consequence=_RISK)
     for failure in proof.failures:
         if failure.batch_size == 0:
-            findings.error(
-                "TG141",
-                ("source",),
-                f"ONNX Runtime cannot load the model: {failure.reason}",
-                consequence="Triton refuses to load it",
-                hint="export the model again, or use a newer release",
-            )
+            _judge_load(model, signature, failure.reason, findings)
         else:
+            message = f"the warmup sample of batch size {failure.batch_size} fails: {failure.reason}"
             hint = "give sizes that the model accepts in shapes:, values in samples:, or write warmup: none (`tritongen init` looks for sizes that run)"
-            consequence = "a warmup that fails while it executes can crash the whole server"
-            findings.error(
-                "TG142", ("warmup",), f"the warmup sample of batch size {failure.batch_size} fails: {failure.reason}", consequence=consequence, hint=hint
-            )
+            findings.error("TG142", ("warmup",), message, consequence=_RISK, hint=hint)
+    if batching.max_batch_size:
+        for message in wrong_rows(proof):
+            consequence = "NVIDIA's backend hands out an output's rows by the rows of the requests: clients would get each other's answers"
+            hint = "write batching: none, or export the model so that axis 0 of every output is the batch"
+            findings.error("TG145", ("batching",), message, consequence=consequence, hint=hint)
     if model.backend == "onnxruntime" and proof.output_dims is not None:
         _judge_dims(config, batching, proof, findings)
+
+
+def wrong_rows(proof: Proof) -> Iterator[str]:
+    """A sentence for every output that has not one row for each row of the request; one for each output, at the first batch size where it shows."""
+    said: set[str] = set()
+    for size, outputs in sorted(proof.rows.items()):
+        for name, count in outputs.items():
+            if count != size and name not in said:
+                said.add(name)
+                yield f"output '{name}' has {count or 'no'} rows for a request of {size}: its first axis is not the batch"
+
+
+def why_not_loadable_here(signature: Signature) -> str:
+    """Why this machine's ONNX Runtime may refuse what the server's would load; empty where it is no excuse."""
+    import onnxruntime
+
+    if signature.custom_domains:
+        return f"it has operators of {', '.join(sorted(signature.custom_domains))}, which come from a library of your own"
+    limits = limits_of(onnxruntime.__version__)
+    problems = list(too_new(signature.opsets, signature.ir_version, limits)) if limits is not None else []
+    return f"it is too new for the onnxruntime {onnxruntime.__version__} here" if problems else ""
+
+
+def _judge_load(model: ModelSpec, signature: Signature, reason: str, findings: Findings) -> None:
+    excuse = why_not_loadable_here(signature)
+    if not excuse:
+        hint = "export the model again; --prove-limit 0 renders it without a proof"
+        findings.error("TG141", ("source",), f"ONNX Runtime cannot load the model: {reason}", consequence="Triton refuses to load it", hint=hint)
+        return
+    hint = ""
+    if signature.custom_domains and "model_operations" not in model.config:
+        hint = "name the library in config: {model_operations: {op_library_filename: [libmy_ops.so]}}, or Triton refuses the model"
+    findings.advice("TG140", ("source",), f"not proven: {excuse} ({reason})", consequence=_RISK, hint=hint)
 
 
 def _judge_dims(config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:

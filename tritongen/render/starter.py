@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.errors import ModelFileError
 from tritongen.batching import DEFAULT_MAX_BATCH_SIZE, batch_blockers
-from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, ProofFailure, RuntimeErrors, open_session, prove_session, reason_of, why_not_provable
+from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, RuntimeErrors, open_session, prove_session, reason_of, why_not_provable
 from tritongen.render.guess import Guess, guesses
-from tritongen.samples import Array, as_array, rows, zeros
+from tritongen.render.proving import why_not_loadable_here, wrong_rows
+from tritongen.samples import Feed, as_array
 from tritongen.signature import Signature
 from tritongen.templating import environment
 
@@ -38,7 +41,8 @@ class Starter:
         shapes: sizes that ran, for inputs with variable dimensions, without the batch.
         samples: values that ran.
         output_dims: dims to overlay, for outputs whose shape ONNX Runtime infers tighter than the file states it.
-        todo: why no warmup sample could be made; empty where one ran.
+        todo: why no warmup sample could be made; empty where one ran, or none had to be guessed.
+        untried: why nothing could be tried here; empty where ONNX Runtime ran the model.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Starter:
     samples: Mapping[str, int] = field(default_factory=dict)
     output_dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     todo: str = ""
+    untried: str = ""
 
 
 def model_name(path: Path, taken: Sequence[str]) -> str:
@@ -61,19 +66,21 @@ def model_name(path: Path, taken: Sequence[str]) -> str:
 
 
 def explore(path: Path, signature: Signature, *, name: str, source: str, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Starter:
-    """Try sizes in ONNX Runtime until a sample of every warmed batch size runs."""
-    session, loaded = _load(path, signature, limit_bytes)
+    """Try sizes in ONNX Runtime until a sample of every warmed batch size runs, with an output row for every row.
+
+    Raises ModelFileError where ONNX Runtime refuses the model.
+    """
+    session, loaded, untried = _load(path, signature, limit_bytes)
     blockers = batch_blockers(signature)
     inferred = _inferred_blocker(loaded) if not blockers else ""
     batched = not blockers and not inferred
-    reason, guess = loaded.skipped or (loaded.failures[0].reason if loaded.failures else ""), None
+    reason, guess, lie = "", None, ""
     if session is not None:
         reason, guess = _search(session, signature, batched=batched)
-    lie = ""
-    if session is not None and batched and guess is None:
-        _, single = _search(session, signature, batched=False)
-        if single is not None:
-            lie, reason, guess, batched = reason, "", single, False
+        if batched and guess is None:
+            _, single = _search(session, signature, batched=False)
+            if single is not None:
+                lie, reason, guess, batched = reason, "", single, False
     dynamic = {tensor.name for tensor in signature.inputs if any(not isinstance(dim, int) for dim in (tensor.shape or ())[1 if batched else 0 :])}
     return Starter(
         name=name,
@@ -85,7 +92,8 @@ def explore(path: Path, signature: Signature, *, name: str, source: str, limit_b
         shapes={tensor: shape for tensor, shape in guess.shapes.items() if tensor in dynamic} if guess else {},
         samples=guess.samples if guess else {},
         output_dims=_tighter_outputs(signature, loaded, batched=batched),
-        todo=reason if guess is None else "",
+        todo=reason if session is not None and guess is None else untried if dynamic else "",
+        untried=untried,
     )
 
 
@@ -97,15 +105,23 @@ def _inferred_blocker(proof: Proof) -> str:
     return ""
 
 
-def _load(path: Path, signature: Signature, limit_bytes: int) -> tuple[onnxruntime.InferenceSession | None, Proof]:
+def _load(path: Path, signature: Signature, limit_bytes: int) -> tuple[onnxruntime.InferenceSession | None, Proof, str]:
+    """A session and what it says of the model's border; or no session, and why nothing can be tried here.
+
+    Raises ModelFileError where ONNX Runtime refuses the model, and the server's would too.
+    """
     skipped = why_not_provable(path, limit_bytes=limit_bytes, external=[part.location for part in signature.external_data])
     if skipped:
-        return None, Proof(skipped=skipped)
+        return None, Proof(skipped=skipped), skipped
     try:
         session = open_session(path)
     except RuntimeErrors() as error:
-        return None, Proof(failures=(ProofFailure(0, reason_of(error)),))
-    return session, prove_session(session, {})
+        excuse = why_not_loadable_here(signature)
+        if excuse:
+            return None, Proof(skipped=excuse), f"{excuse} ({reason_of(error)})"
+        message = f"ONNX Runtime cannot load the model: {reason_of(error)}"
+        raise ModelFileError([Diagnostic("TG141", message, Location(str(path)), "Triton refuses to load it", "export the model again")]) from error
+    return session, prove_session(session, {}), ""
 
 
 def _search(session: onnxruntime.InferenceSession, signature: Signature, *, batched: bool) -> tuple[str, Guess | None]:
@@ -115,21 +131,25 @@ def _search(session: onnxruntime.InferenceSession, signature: Signature, *, batc
     for number, guess in enumerate(itertools.islice(guesses(signature, batched=batched), _MOST_GUESSES)):
         if number and time.monotonic() - start > _MOST_SECONDS:
             break
-        items = {tensor.name: _item(signature, guess, tensor.name) for tensor in signature.inputs}
-        feeds = {size: {name: rows(item, size) for name, item in items.items()} for size in (1, DEFAULT_MAX_BATCH_SIZE)} if batched else {1: items}
-        proof = prove_session(session, feeds)
-        if not proof.failures:
+        problem = _try(session, signature, guess, batched=batched)
+        if not problem:
             return "", guess
         if number == 0:
-            reason = proof.failures[0].reason
+            reason = problem
     return reason, None
 
 
-def _item(signature: Signature, guess: Guess, name: str) -> Array:
-    tensor = signature.input(name)
-    if name in guess.samples:
-        return as_array(guess.samples[name], tensor.dtype, guess.shapes[name])
-    return zeros(tensor.dtype, guess.shapes[name])
+def _try(session: onnxruntime.InferenceSession, signature: Signature, guess: Guess, *, batched: bool) -> str:
+    """Run a guess; what is wrong with it, or nothing."""
+    values = {name: as_array(value, signature.input(name).dtype, guess.shapes[name]) for name, value in guess.samples.items()}
+    made = {tensor.name: (tensor.dtype, guess.shapes[tensor.name]) for tensor in signature.inputs if tensor.name not in values}
+    sizes: tuple[int | None, ...] = (1, DEFAULT_MAX_BATCH_SIZE) if batched else (None,)
+    proof = prove_session(session, {size or 1: Feed(values, made, size) for size in sizes})
+    if proof.failures:
+        return proof.failures[0].reason
+    if proof.not_run:
+        return next(iter(proof.not_run.values()))
+    return next(wrong_rows(proof), "") if batched else ""
 
 
 def _tighter_outputs(signature: Signature, proof: Proof, *, batched: bool) -> dict[str, tuple[int, ...]]:

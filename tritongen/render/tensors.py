@@ -69,6 +69,10 @@ def _check(kind: str, tensor: TensorSpec, backend: Backend, findings: Findings) 
     if tensor.dtype.wire not in backend.dtypes:
         hint = "use backend: onnxruntime, with accelerator: tensorrt for the part that TensorRT can run"
         findings.error("TG101", ("backend",), f"{kind} '{tensor.name}' is {tensor.dtype}, which a TensorRT plan cannot have at its border", hint=hint)
+    if tensor.shape is None:
+        message = f"{kind} '{tensor.name}' has no shape in the model file, and none can be inferred"
+        consequence = "ONNX Runtime reports it to Triton as a scalar, so that it is served as one element"
+        findings.advice("TG118", ("source",), message, consequence=consequence, hint="export the model with a shape for it")
     if tensor.shape is not None and 0 in tensor.shape:
         consequence = "Triton refuses a dimension of 0 in a config"
         findings.error(
@@ -93,7 +97,7 @@ def concrete_sizes(
         dims = _inner_dims(tensor, batching)
         given = shapes.get(name)
         if given is not None:
-            if _fits(tensor, dims, given, findings):
+            if _fits(tensor, dims, given, batching, findings):
                 sizes[name] = Sizes(given.min, given.opt, given.max)
         elif -1 not in dims:
             sizes[name] = Sizes(dims, dims, dims)
@@ -102,16 +106,21 @@ def concrete_sizes(
     return sizes
 
 
-def _fits(tensor: TensorSpec, dims: tuple[int, ...], given: ShapeRange, findings: Findings) -> bool:
+def _fits(tensor: TensorSpec, dims: tuple[int, ...], given: ShapeRange, batching: Batching, findings: Findings) -> bool:
     key = ("shapes", tensor.name)
     if len(given.opt) != len(dims):
-        message = f"'{tensor.name}' has {len(dims)} dimensions besides the batch, and {len(given.opt)} are given; the model has {tensor.describe()}"
-        findings.error("TG104", key, message, hint="write the sizes without the batch dimension where the model batches, with all of them where it does not")
+        besides = " besides the batch" if batching.max_batch_size else ""
+        message = f"'{tensor.name}' has {len(dims)} dimensions{besides}, and {len(given.opt)} are given; the model has {tensor.describe()}"
+        hint = "write the sizes without the batch dimension" if besides else "write all of them: this model does not batch"
+        if tensor.shape is None:
+            hint = "export the model with a shape for this input: Triton can serve it as one element only"
+        findings.error("TG104", key, message, hint=hint)
         return False
+    fits = True
     for index, dim in enumerate(dims):
         low, high = given.min[index], given.max[index]
         if dim != -1 and (low, high) != (dim, dim):
             message = f"dimension {index + 1} of '{tensor.name}' is fixed at {dim} in the model, and {low if low == high else f'{low} to {high}'} is given"
             findings.error("TG104", key, message, consequence="Triton refuses requests of another size", hint=f"write {dim} there")
-            return False
-    return True
+            fits = False
+    return fits

@@ -10,7 +10,7 @@ from typing import Any
 from tritongen.batching import Batching
 from tritongen.render.findings import Findings
 from tritongen.render.tensors import Sizes, item_dims
-from tritongen.samples import SAMPLES_PARAMETER, Array, raw_bytes, rows, zeros
+from tritongen.samples import SAMPLES_PARAMETER, Array, Feed, raw_bytes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 
@@ -34,6 +34,9 @@ def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, siz
     unknown = [tensor for tensor in signature.inputs if tensor.name not in sizes]
     if not unknown:
         return wanted
+    if findings.has_errors:
+        # With a wrong size or name among the errors, a size that is not known is no news.
+        return ()
     message = f"no warmup: the size of {', '.join(tensor.describe() for tensor in unknown)} is not known"
     hint = (
         "give it in shapes:, such as "
@@ -89,9 +92,9 @@ def add_samples(config: Any, values: Mapping[str, Array]) -> None:
 
 def warmup_feeds(
     signature: Signature, batching: Batching, warmed: tuple[int, ...], sizes: Mapping[str, Sizes], values: Mapping[str, Array]
-) -> dict[int, dict[str, Array]]:
-    """The same samples as arrays for ONNX Runtime: batch size → inputs by name, in the model's own shapes."""
-    items = {
-        tensor.name: values[tensor.name] if tensor.name in values else zeros(tensor.dtype, sizes[tensor.name].usual) for tensor in signature.inputs if warmed
-    }
-    return {size: {name: rows(item, size) if batching.max_batch_size else item for name, item in items.items()} for size in warmed}
+) -> dict[int, Feed]:
+    """The same samples for ONNX Runtime: batch size → inputs in the model's own shapes."""
+    if not warmed:
+        return {}
+    made = {tensor.name: (tensor.dtype, sizes[tensor.name].usual) for tensor in signature.inputs if tensor.name not in values}
+    return {size: Feed(values, made, size if batching.max_batch_size else None) for size in warmed}

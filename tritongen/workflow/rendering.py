@@ -63,7 +63,7 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
         try:
             entry = _render_model(loaded, index, root, prove_limit_bytes, findings)
         except InputError as error:
-            findings.found += [_named(diagnostic, model.name) for diagnostic in error.diagnostics]
+            findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index, "source"))) for diagnostic in error.diagnostics]
         else:
             entries.append(entry)
         found += findings.found
@@ -85,8 +85,11 @@ def _check_release(loaded: LoadedSpec) -> Iterator[Diagnostic]:
         )
 
 
-def _named(diagnostic: Diagnostic, model: str) -> Diagnostic:
-    return diagnostic if diagnostic.model else dataclasses.replace(diagnostic, model=model)
+def _placed(diagnostic: Diagnostic, model: str, source: Location) -> Diagnostic:
+    """What is wrong with a model's file, at the place in the spec that names the file."""
+    if diagnostic.location is None or diagnostic.location.path == source.path:
+        return dataclasses.replace(diagnostic, model=model, location=diagnostic.location or source)
+    return dataclasses.replace(diagnostic, model=model, location=source, message=f"{diagnostic.location}: {diagnostic.message}")
 
 
 def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes: int, findings: Findings) -> Entry:
@@ -112,7 +115,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
     )
     if not findings.has_errors:
         external = [part.location for part in signature.external_data]
-        judge_proof(model, compiled.config, compiled.batching, prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external), findings)
+        judge_proof(model, signature, compiled.config, compiled.batching, prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external), findings)
     return build_entry(
         model, compiled, files, version=version, previous=previous, labels=_labels(loaded, model), spec_name=loaded.path.name, tritongen_version=__version__
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic
+from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import InputError
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import DEFAULT_RELEASE
@@ -14,6 +16,7 @@ from tritongen.render.starter import Starter, explore, model_name, starter_spec
 from tritongen.signature import Signature
 from tritongen.signature.inference import infer_missing_shapes
 from tritongen.signature.onnx import read_onnx
+from tritongen.workflow.rendering import plan_render
 
 
 def starter_text(models: Sequence[Path], folder: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> tuple[str, list[Starter]]:
@@ -35,4 +38,20 @@ def starter_text(models: Sequence[Path], folder: Path, *, limit_bytes: int = DEF
         name = model_name(path, [starter.name for starter in starters])
         source = os.path.relpath(path.absolute(), folder.absolute())
         starters.append(explore(path, signature, name=name, source=source, limit_bytes=limit_bytes))
+    _check_renders([dataclasses.replace(starter, source=str(path.absolute())) for starter, (path, _) in zip(starters, signatures, strict=True)])
     return starter_spec(starters, release=DEFAULT_RELEASE.name), starters
+
+
+def _check_renders(starters: Sequence[Starter]) -> None:
+    """Raise InputError where the spec would be refused: what no spec can serve (a dimension of 0, say) is said now and not by the next command.
+
+    The sources are absolute paths here. Nothing is run again: `explore` has run what it wrote.
+    """
+    with tempfile.TemporaryDirectory(prefix="tritongen-init-") as scratch:
+        spec = Path(scratch) / "spec.yaml"
+        spec.write_text(starter_spec(starters, release=DEFAULT_RELEASE.name), encoding="utf-8", errors="surrogateescape")
+        try:
+            plan_render(spec, output=Path(scratch) / "repository", prove_limit_bytes=0)
+        except InputError as error:
+            problems = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity is Severity.ERROR]
+            raise InputError([dataclasses.replace(problem, location=None) for problem in problems]) from error
