@@ -102,6 +102,12 @@ def repeated() -> ModelProto:
     return model([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], [value("x", FLOAT, ["N", 3])], [value("y", FLOAT, ["M", 3])])
 
 
+def regrouped() -> ModelProto:
+    """x[N,L] in rows of seven: how many come out depends on L, and axis 0 is no batch axis."""
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    return model(nodes, [value("x", FLOAT, ["N", "L"])], [value("y", FLOAT, ["M", 7])], shape=np.array([-1, 7], np.int64))
+
+
 def put(repository: Path, name: str, proto: ModelProto | None, config: str | None, *, version: str = "1", file: str = "model.onnx", **save) -> Path:
     """Write a model into a repository; its folder."""
     folder = repository / name

@@ -39,6 +39,7 @@ def repository(tmp_path_factory):
     put(root, "default", models.with_default(), config("x FP32 [-1]; s FP32 [1] optional: true", "y FP32 [-1]", batch=0))
     put(root, "maximum", models.maximum(), config("x FP32 [3]", "y FP32 [1]") + DELAY)
     put(root, "repeated", models.repeated(), config("x FP32 [3]", "y FP32 [3]"))
+    put(root, "regrouped", models.regrouped(), config("x FP32 [-1]", "y FP32 [7]") + DELAY)
     warmup = 'model_warmup [{ name: "w" batch_size: 2 inputs { key: "x" value { data_type: TYPE_FP32 dims: [64] zero_data: true } } }]\n'
     put(root, "named", models.linear(), models.LINEAR + 'default_model_filename: "net.onnx"\n' + warmup, file="net.onnx")
     put(root, "external", models.linear(), models.LINEAR, save_as_external_data=True, location="weights.bin", size_threshold=16)
@@ -68,7 +69,7 @@ def statistics(server, model):
 
 def test_everything_is_ready_and_nothing_was_adapted(server):
     assert set(server.models.values()) == {"READY"}
-    assert len(server.models) == 18
+    assert len(server.models) == 19
     assert server.warnings == ()
 
 
@@ -198,9 +199,26 @@ def test_a_scalar_output_of_a_batching_model_answers_batch_1_only_as_nvidias_bac
     assert all(expected in str(one.exception()) for one in both)
 
 
-def test_rows_beyond_the_batch_are_cut_off_as_by_nvidias_backend(server, ask):
-    x = models.weights(2, 3)
-    np.testing.assert_array_equal(ask(server, "repeated", {"x": x})["y"], x)
+def test_rows_beyond_the_batch_are_an_error_that_names_the_output_and_the_remedy(server, ask):
+    with pytest.raises(InferenceServerException) as caught:
+        ask(server, "repeated", {"x": models.weights(2, 3)})
+    for part in ("output tensor 'y'", "expected 2 rows", "got 4", "NVIDIA's backend would hand out wrong rows", "batching: none", "max_batch_size: 0"):
+        assert part in str(caught.value)
+
+
+def test_no_client_of_a_model_without_a_batch_axis_gets_rows_of_another(server, ask):
+    def one(seed):
+        x = models.weights(1, 14, seed=seed)
+        try:
+            return bool(np.array_equal(ask(server, "regrouped", {"x": x})["y"], x.reshape(2, 7)))
+        except InferenceServerException as error:
+            return str(error)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(one, range(24)))
+    assert all(isinstance(answer, str) and "the model's axis 0 is not a batch axis" in answer for answer in answers), answers
+    x = models.weights(1, 7)
+    np.testing.assert_array_equal(ask(server, "regrouped", {"x": x})["y"], x)
 
 
 def test_http_answers_too(server):

@@ -12,7 +12,7 @@ from .tensors import Array, Port, Run
 
 
 class SplitError(ValueError):
-    """An output has fewer rows than the batch, so that no request can be given its own."""
+    """An output has other rows than the batch, so that no request can be given its own."""
 
 
 class Executor:
@@ -65,8 +65,8 @@ class Executor:
         try:
             feed = self._feed(request)
             arrays = self._run(names, feed, self._options)
-            if self._batching:
-                arrays = self._fitted(names, arrays, _rows(feed))
+            if self._batching and feed:
+                self._check_rows(names, arrays, _rows(feed))
             return self._answer(names, arrays)
         except ORT_ERRORS as error:
             return self._failure(error)
@@ -74,15 +74,16 @@ class Executor:
     def _together(self, requests: Sequence[Any]) -> list[Any]:
         """Run several requests as one batch.
 
-        Where onnxruntime fails on the batch, each request runs alone, so that only the culprit is told so. Where an output cannot be split all fail, as with
-        NVIDIA's backend: that is a fault of the model, and it must not show only in production.
+        Where onnxruntime fails on the batch, each request runs alone, so that only the culprit is told so. Where an output cannot be split all
+        fail: that is a fault of the model, and it must not show only in production.
         """
         try:
             feeds = [self._feed(request) for request in requests]
             wanted = [request.requested_output_names() for request in requests]
             names = list(set().union(*wanted))
             joined = {name: np.concatenate([feed[name] for feed in feeds]) for name in feeds[0]}
-            arrays = self._fitted(names, self._run(names, joined, self._options), _rows(joined))
+            arrays = self._run(names, joined, self._options)
+            self._check_rows(names, arrays, _rows(joined))
             responses = []
             start = 0
             for feed, asked in zip(feeds, wanted, strict=True):
@@ -96,21 +97,25 @@ class Executor:
             return [self._alone(request) for request in requests]
         return responses
 
-    def _fitted(self, names: Sequence[str], arrays: list[Array], rows: int) -> list[Array]:
-        """Outputs with as many rows as the batch has, as NVIDIA's backend does it: too few are an error in its words, too many are cut off.
+    @staticmethod
+    def _check_rows(names: Sequence[str], arrays: Sequence[Array], rows: int) -> None:
+        """Refuse outputs that have not one row for each of the batch; a scalar is one row. Raises SplitError.
 
-        A scalar is one row.
+        Too few are refused in the words of NVIDIA's backend. Too many it cuts off behind the batch and says nothing, so that requests get rows of others;
+        here that is an error, for a single request too: it must not first show when two come together.
         """
-        for position, array in enumerate(arrays):
+        for name, array in zip(names, arrays, strict=True):
             found = array.shape[0] if array.ndim else 1
             if found < rows:
-                name = names[position]
                 raise SplitError(
                     f"failed to split the output tensor '{name}' in responses: expected batch size of at least {rows} in model output, got {found}"
                 )
             if found > rows:
-                arrays[position] = array[:rows]
-        return arrays
+                raise SplitError(
+                    f"failed to split the output tensor '{name}' in responses: expected {rows} rows in model output, one for each of the batch, got {found}; "
+                    "the model's axis 0 is not a batch axis, and NVIDIA's backend would hand out wrong rows without a word; serve the model without batching "
+                    "(max_batch_size: 0 in config.pbtxt, `batching: none` in a spec)"
+                )
 
     def _answer(self, names: Sequence[str], arrays: Sequence[Array]) -> Any:
         make = self._tensor
