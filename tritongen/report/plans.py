@@ -8,7 +8,7 @@ from tritongen.repository import Action, Change, Plan
 
 _DONE = {Action.CREATE: "created", Action.REPLACE: "replaced", Action.KEEP: "unchanged", Action.CONFLICT: "conflict", Action.ORPHAN: "orphan"}
 _COLOURS = {Action.CREATE: "green", Action.REPLACE: "yellow", Action.KEEP: None, Action.CONFLICT: "red", Action.ORPHAN: "magenta"}
-_ORPHAN = "is not in the spec any more; it was left where it is"
+_ORPHAN = "is not in the spec any more; it was left where it is, and Triton still loads it"
 
 
 def format_plan(plan: Plan, *, done: bool = False) -> str:

@@ -36,7 +36,7 @@ def format_diagnostic(diagnostic: Diagnostic) -> str:
     """One finding as a block of lines, the last one ending in a newline."""
     head = click.style(diagnostic.severity.value, fg=_COLOURS[diagnostic.severity], bold=True)
     place = click.style(f"{printable(str(diagnostic.location))}: ", bold=True) if diagnostic.location else ""
-    model = f" (model {printable(diagnostic.model)})" if diagnostic.model and f"'{diagnostic.model}'" not in diagnostic.message else ""
+    model = f" (model {printable(diagnostic.model)})" if diagnostic.model and not diagnostic.message.startswith(f"model '{diagnostic.model}'") else ""
     lines = [f"{place}{head} {diagnostic.code}{model}: {printable(diagnostic.message)}", *_snippet(diagnostic.location)]
     if diagnostic.consequence:
         lines.append(f"    what follows: {printable(diagnostic.consequence)}")

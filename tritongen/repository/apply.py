@@ -74,18 +74,21 @@ def _conflict(plan: Plan, change: Change) -> Diagnostic:
         "TG043",
         f"model '{change.name}' would be overwritten: {'; '.join(change.reasons)}",
         Location(str(plan.root / change.name)),
-        hint="move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force",
+        hint="move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
+        if change.forcible
+        else "remove it, or move it away: --force replaces folders only",
         model=change.name,
     )
 
 
 def _refused(plan: Plan, error: OSError) -> Diagnostic:
-    hint = (
-        "free some space; nothing that was there is lost"
-        if error.errno == errno.ENOSPC
-        else "check that the place exists and may be written to, or choose another with -o"
-    )
-    return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(str(error.filename or plan.root)), hint=hint)
+    message = f"cannot write the model repository: {error.strerror or error}"
+    hint = "check that the place exists and may be written to, or choose another with -o"
+    if error.errno == errno.ENOSPC:
+        hint = "free some space; nothing that was there is lost"
+    elif error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        message, hint = "another render is writing the same model repository", "run it again when that one is done"
+    return Diagnostic("TG044", message, Location(str(error.filename or plan.root)), hint=hint)
 
 
 @contextlib.contextmanager

@@ -38,6 +38,7 @@ class Change:
         action: create, replace or keep; conflict where that would destroy somebody's work; orphan for a model of ours that is no longer asked for.
         entry: what should be there; None for an orphan.
         reasons: for a replace, which files differ and how; for a conflict, whose work it would destroy.
+        forcible: for a conflict, whether `force` would take it over.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
     """
 
@@ -46,6 +47,7 @@ class Change:
     entry: Entry | None = None
     reasons: tuple[str, ...] = ()
     carried: tuple[PurePosixPath, ...] = ()
+    forcible: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _compare(root: Path, entry: Entry, *, force: bool) -> Change:
     if not folder.exists() and not folder.is_symlink():
         return Change(entry.name, Action.CREATE, entry)
     if folder.is_symlink() or not folder.is_dir():
-        return Change(entry.name, Action.CONFLICT, entry, (f"{folder} is not a folder of ours",))
+        return Change(entry.name, Action.CONFLICT, entry, (f"{folder} is no folder",), forcible=False)
     stamp = _stamp_of(folder)
     found = _listing(folder)
     carried = tuple(path for path in found if _is_carried(path, entry, stamp))
@@ -177,7 +179,8 @@ def _same(path: Path, wanted: EntryFile) -> bool:
 def _foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
     """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote."""
     if stamp is None:
-        return [f"{folder} was not made by tritongen (its config.pbtxt has no stamp)"]
+        why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
+        return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
     reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
     for path in found:
         if path == CONFIG or path in stamp.kept or _is_carried(path, entry, stamp) or (path in entry.files and _same(folder / path, entry.files[path])):

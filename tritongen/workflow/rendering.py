@@ -115,7 +115,8 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
     )
     if not findings.has_errors:
         external = [part.location for part in signature.external_data]
-        judge_proof(model, signature, compiled.config, compiled.batching, prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external), findings)
+        proof = prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external)
+        judge_proof(model, signature, compiled.config, compiled.batching, proof, findings)
     return build_entry(
         model, compiled, files, version=version, previous=previous, labels=_labels(loaded, model), spec_name=loaded.path.name, tritongen_version=__version__
     )

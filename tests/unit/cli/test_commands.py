@@ -229,3 +229,52 @@ def test_help_of_every_command_says_what_it_does(tritongen):
     for name in ("render", "check", "init", "serve", "infer", "doctor", "schema"):
         assert name in overview
         assert tritongen(name, "--help").code == 0
+
+
+def test_init_refuses_what_no_spec_can_serve(tmp_path, tritongen):
+    networks.save(tmp_path / "zero.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["N", 0])], [("y", TensorProto.FLOAT, ["N", 0])])
+    networks.save(
+        tmp_path / "new.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["N", 3])], [("y", TensorProto.FLOAT, ["N", 3])], opset=99
+    )
+    for name, code in (("zero", "TG102"), ("new", "TG141")):
+        result = tritongen("init", tmp_path / f"{name}.onnx", "-o", tmp_path / "spec.yaml")
+        assert result.code == 2
+        assert code in result.err
+        assert not (tmp_path / "spec.yaml").exists()
+
+
+def test_init_notices_rows_that_are_none(tmp_path, tritongen):
+    shape = helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.INT64, [2], [-1, 7]))
+    nodes = [shape, helper.make_node("Reshape", ["x", "s"], ["y"])]
+    networks.save(tmp_path / "m.onnx", nodes, [("x", TensorProto.FLOAT, ["N", 14])], [("y", TensorProto.FLOAT, ["M", 7])])
+    tritongen("init", tmp_path / "m.onnx", "-o", tmp_path / "spec.yaml")
+    text = (tmp_path / "spec.yaml").read_text()
+    assert "batching: none" in text
+    assert "first axis is not the batch" in text
+    assert tritongen("render", tmp_path / "spec.yaml").code == 0
+
+
+@pytest.mark.parametrize(("shape", "todo"), [(["N", 3], False), (["N", "L"], True)])
+def test_init_without_a_try_says_so_and_asks_only_for_what_it_needs(tmp_path, tritongen, shape, todo):
+    networks.save(tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+    done = tritongen("init", tmp_path / "m.onnx", "-o", tmp_path / "spec.yaml", "--prove-limit", "0")
+    text = (tmp_path / "spec.yaml").read_text()
+    assert "nothing could be tried" in done.out
+    assert ("TODO" in text) == todo
+    assert ("warmup: none" in text) == todo
+    assert "ONNX Runtime says" not in text
+
+
+def test_what_force_cannot_replace_is_not_said_to_be_forcible(project, tritongen):
+    (project / "model_repository").mkdir()
+    (project / "model_repository/mlp").write_text("a file")
+    for options in ([], ["--force"]):
+        result = tritongen("render", project / "spec.yaml", *options)
+        assert result.code == 2
+        assert "remove it" in result.err
+
+
+def test_a_config_that_was_deleted_is_said_to_be_missing(project, tritongen):
+    tritongen("render", project / "spec.yaml")
+    (project / "model_repository/mlp/config.pbtxt").unlink()
+    assert "it has no config.pbtxt" in tritongen("render", project / "spec.yaml").err

@@ -360,3 +360,90 @@ def test_the_committed_repository_is_what_the_quickstart_renders(tmp_path):
         if path.is_file() and path.suffix != ".onnx"
     }
     assert fresh == committed
+
+
+def folding_model(path: Path) -> None:
+    """`x[N, L] → y[M, 7]`: the file says that both have a batch axis, and the second has none."""
+    shape = numpy_helper.from_array(np.array([-1, 7], np.int64), "shape")
+    networks.save(
+        path, [helper.make_node("Reshape", ["x", "shape"], ["y"])], [("x", TensorProto.FLOAT, ["N", "L"])], [("y", TensorProto.FLOAT, ["M", 7])], [shape]
+    )
+
+
+def test_an_output_with_other_rows_than_the_request_is_refused(tmp_path):
+    folding_model(tmp_path / "m.onnx")
+    found = errors(tmp_path, "source: m.onnx\nbatching: {max: 8}\nshapes: {x: [14]}")["TG145"]
+    assert "output 'y' has 2 rows for a request of 1" in found.message
+    assert "batching: none" in found.hint
+    assert rendered(tmp_path, "source: m.onnx\nbatching: none\nshapes: {x: [1, 14]}").max_batch_size == 0
+
+
+def test_a_sample_that_is_too_large_to_run_is_said_and_not_made(tmp_path):
+    dims = ["N", 2**31, 2**31]
+    networks.save(tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, dims)], [("y", TensorProto.FLOAT, dims)])
+    rendering = plan_render(write(tmp_path, "source: m.onnx\nbatching: {max: 1000000}"))
+    assert [finding.code for finding in rendering.findings] == ["TG140", "TG140"]
+    assert "MiB" in rendering.findings[0].message
+
+
+def test_bfloat16_is_proven_like_any_other(tmp_path):
+    networks.save(
+        tmp_path / "m.onnx", [helper.make_node("Identity", ["x"], ["y"])], [("x", TensorProto.BFLOAT16, ["N", 3])], [("y", TensorProto.BFLOAT16, ["N", 3])]
+    )
+    rendering = plan_render(write(tmp_path, "source: m.onnx"))
+    assert not rendering.findings
+    assert len(config_of(rendering).model_warmup) == 2
+
+
+def custom_model(path: Path) -> None:
+    """One operator of a domain that no ONNX Runtime knows."""
+    node = helper.make_node("Mine", ["x"], ["y"], domain="org.example")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in ("x", "y")]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("org.example", 1)]
+    onnx.save(helper.make_model(helper.make_graph([node], "g", values[:1], values[1:]), opset_imports=opsets, ir_version=9), path)
+
+
+def test_an_operator_of_ones_own_cannot_be_proven_and_its_library_is_asked_for(tmp_path):
+    custom_model(tmp_path / "m.onnx")
+    bare = next(finding for finding in plan_render(write(tmp_path, "source: m.onnx")).findings if finding.code == "TG140")
+    assert "org.example" in bare.message
+    assert "op_library_filename" in bare.hint
+    named = plan_render(write(tmp_path, "source: m.onnx\nconfig: {model_operations: {op_library_filename: [libmine.so]}}"))
+    assert next(finding for finding in named.findings if finding.code == "TG140").hint == ""
+
+
+def test_an_opset_that_no_release_has_is_refused(tmp_path):
+    networks.save(
+        tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["N", 3])], [("y", TensorProto.FLOAT, ["N", 3])], opset=99
+    )
+    assert "pset" in errors(tmp_path, "source: m.onnx")["TG141"].message
+
+
+def test_an_input_without_a_shape_is_said_to_be_served_as_one_element(tmp_path):
+    networks.save(tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, None)], [("y", TensorProto.FLOAT, None)])
+    rendering = plan_render(write(tmp_path, "source: m.onnx"))
+    assert "one element" in next(finding for finding in rendering.findings if finding.code == "TG118").consequence
+    assert "with a shape" in errors(tmp_path, "source: m.onnx\nshapes: {x: [2, 3]}")["TG104"].hint
+
+
+def test_a_wrong_size_is_one_finding(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    assert set(errors(tmp_path, "source: m.onnx\nbatching: {max: 2}\nshapes: {x: [7]}")) == {"TG104"}
+
+
+def test_a_file_that_is_no_model_is_reported_where_the_spec_names_it(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(b"")
+    found = errors(tmp_path, "source: m.onnx")["TG023"]
+    assert (found.location.line, found.location.column) == (5, 5)
+    assert found.location.path.endswith("spec.yaml")
+    assert "m.onnx" in found.message
+
+
+def test_a_path_that_is_no_text_is_rendered_without_a_proof(tmp_path):
+    import os
+
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff"))
+    folder.mkdir()
+    networks.mlp(folder / "m.onnx")
+    rendering = plan_render(write(folder, "source: m.onnx"))
+    assert "not UTF-8" in next(finding for finding in rendering.findings if finding.code == "TG140").message

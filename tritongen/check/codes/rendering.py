@@ -1,4 +1,4 @@
-"""TG101 to TG144: a spec against its model, found by `tritongen render`."""
+"""TG101 to TG145: a spec against its model, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -151,6 +151,14 @@ ENTRIES = (
         "Correct shape and dtype.",
     ),
     CodeEntry(
+        "TG118",
+        "tensor-without-a-shape",
+        _FRAGILE,
+        "Every input and output has a shape, in the model file or by inference.",
+        "ONNX Runtime reports a tensor without one as a scalar, and Triton serves it as one element.",
+        "Export the model with a shape for it.",
+    ),
+    CodeEntry(
         "TG120",
         "warmup-size-not-served",
         _REFUSED,
@@ -236,5 +244,13 @@ ENTRIES = (
         "The dims in the config are those that ONNX Runtime infers.",
         "Triton compares with ONNX Runtime's view, which may be tighter than the file.",
         "Add the dims with `config:`, as the hint shows.",
+    ),
+    CodeEntry(
+        "TG145",
+        "rows-that-are-none",
+        _MISBEHAVES,
+        "Every output of a model that batches has one row for each row of the request.",
+        "Triton's backend hands out an output's rows by the rows of the requests: with other rows, clients get each other's answers.",
+        "Write `batching: none`, or export the model so that axis 0 of every output is the batch.",
     ),
 )
