@@ -18,7 +18,7 @@ def _port(name: str, default: int) -> Callable[[Any], Any]:
 
 
 @click.command("serve")
-@click.argument("target", type=click.Path(path_type=Path), default="spec.yaml")
+@click.argument("target", type=click.Path(path_type=Path), required=False)
 @_port("http", 8000)
 @_port("grpc", 8001)
 @_port("metrics", 8002)
@@ -32,7 +32,7 @@ def _port(name: str, default: int) -> Callable[[Any], Any]:
 )
 @prove_limit
 def command(
-    target: Path,
+    target: Path | None,
     http_port: int | None,
     grpc_port: int | None,
     metrics_port: int | None,
@@ -46,7 +46,7 @@ def command(
 ) -> int:
     """Serve TARGET on a real Triton on this machine, until Ctrl-C.
 
-    TARGET is a spec (the default is spec.yaml; it is rendered into a temporary folder) or the folder of a model repository.
+    TARGET is a spec (it is rendered into a temporary folder) or the folder of a model repository. The default is spec.yaml here, or else model_repository.
     """
     from tritongen.errors import EnvironmentProblem
     from tritongen.report.text import format_diagnostics
@@ -64,7 +64,7 @@ def command(
         strict=strict,
         start_timeout_s=start_timeout,
     )
-    with stop_on_signals(), serving(target, options, prove_limit_bytes=prove_limit) as served:
+    with stop_on_signals(), serving(target or _default_target(), options, prove_limit_bytes=prove_limit) as served:
         server = served.server
         if served.findings:
             click.echo(format_diagnostics(served.findings), err=True)
@@ -80,6 +80,11 @@ def command(
         if status is not None:
             raise EnvironmentProblem(f"Triton ended by itself, with status {status}; the end of its log:\n{_tail(server.log())}")
     return 0
+
+
+def _default_target() -> Path:
+    spec, repository = Path("spec.yaml"), Path("model_repository")
+    return repository if repository.is_dir() and not spec.exists() else spec
 
 
 def _tail(log: str) -> str:
