@@ -81,28 +81,15 @@ def _depends_on(context: ModelContext, broken: Collection[str]) -> bool:
 
 
 def _in_model(context: ModelContext, rules: Sequence[Rule], source: Path | None) -> Iterator[CheckFinding]:
-    known = known_of(context)
     for rule in rules:
-        if rule.check is not None and rule.needs <= known:
+        if rule.check is not None and knows_enough(rule, context):
             for finding in rule.check(context):
                 yield _finding(rule, context, finding, source)
 
 
 def knows_enough(rule: Rule, context: ModelContext) -> bool:
     """Whether all that a rule needs is known of a model."""
-    return rule.needs <= known_of(context)
-
-
-def known_of(context: ModelContext) -> frozenset[str]:
-    """What is known of a model, in the words of `Rule.needs`."""
-    known = {
-        "config": context.has_config,
-        "folder": context.folder is not None,
-        "signature": context.signature is not None,
-        "gpus": context.server.gpus is not None,
-        "release": context.server.release is not None,
-    }
-    return frozenset(word for word, is_known in known.items() if is_known)
+    return rule.needs <= context.known
 
 
 def _finding(rule: Rule, context: ModelContext, finding: Finding, source: Path | None) -> CheckFinding:

@@ -34,7 +34,7 @@ def judge_proof(model: ModelSpec, signature: Signature, config: Any, batching: B
             hint = "write batching: none, or export the model so that axis 0 of every output is the batch"
             findings.error("TG145", ("batching",), message, consequence=consequence, hint=hint)
     if model.backend == "onnxruntime" and proof.output_dims is not None:
-        _judge_dims(config, batching, proof, findings)
+        _judge_dims(model, config, batching, proof, findings)
 
 
 def wrong_rows(proof: Proof) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _judge_load(model: ModelSpec, signature: Signature, reason: str, findings: F
     findings.advice("TG140", ("source",), f"not proven: {excuse} ({reason})", consequence=_RISK, hint=hint)
 
 
-def _judge_dims(config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
+def _judge_dims(model: ModelSpec, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
     """Triton's backend compares a config with the shapes that ONNX Runtime infers, which may be tighter than the file's own (onnxruntime_backend
     `ValidateOutputs`).
     """
@@ -97,7 +97,9 @@ def _judge_dims(config: Any, batching: Batching, proof: Proof, findings: Finding
             if not _accepted(kind, stated, wanted):
                 message = f"{kind} '{tensor.name}' has dims {list(stated)} in its config, and ONNX Runtime infers {list(wanted)}"
                 hint = f"add config: {{{kind}: [{{name: {tensor.name}, dims: {list(wanted)}}}]}}"
-                findings.error("TG144", ("source",), message, consequence="Triton refuses to load the model", hint=hint)
+                findings.error(
+                    "TG144", ("config", kind) if kind in model.config else ("source",), message, consequence="Triton refuses to load the model", hint=hint
+                )
 
 
 def _accepted(kind: str, stated: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

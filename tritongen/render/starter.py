@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tritongen.batching import DEFAULT_MAX_BATCH_SIZE, batch_blockers
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import ModelFileError
-from tritongen.batching import DEFAULT_MAX_BATCH_SIZE, batch_blockers
 from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, RuntimeErrors, open_session, prove_session, reason_of, why_not_provable
 from tritongen.render.guess import Guess, guesses
 from tritongen.render.proving import why_not_loadable_here, wrong_rows

@@ -90,9 +90,7 @@ def add_samples(config: Any, values: Mapping[str, Array]) -> None:
         config.parameters[SAMPLES_PARAMETER].string_value = json.dumps(small)
 
 
-def warmup_feeds(
-    signature: Signature, batching: Batching, warmed: tuple[int, ...], sizes: Mapping[str, Sizes], values: Mapping[str, Array]
-) -> dict[int, Feed]:
+def warmup_feeds(signature: Signature, batching: Batching, warmed: tuple[int, ...], sizes: Mapping[str, Sizes], values: Mapping[str, Array]) -> dict[int, Feed]:
     """The same samples for ONNX Runtime: batch size → inputs in the model's own shapes."""
     if not warmed:
         return {}

@@ -94,6 +94,18 @@ class ModelContext:
         return self.models[max(known)].signature if known else None
 
     @cached_property
+    def known(self) -> frozenset[str]:
+        """What is known of the model, in the words of `Rule.needs`."""
+        facts = {
+            "config": self.has_config,
+            "folder": self.folder is not None,
+            "signature": self.signature is not None,
+            "gpus": self.server.gpus is not None,
+            "release": self.server.release is not None,
+        }
+        return frozenset(word for word, is_known in facts.items() if is_known)
+
+    @cached_property
     def load_problems(self) -> tuple[Problem, ...]:
         """What NVIDIA's onnxruntime backend has to say when it loads the model; empty where no signature is known."""
         return load_problems(self) if self.is_onnx else ()

@@ -14,8 +14,9 @@ from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, ModelFileError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, prove
-from tritongen.releases import RELEASES, find_release
+from tritongen.releases import DEFAULT_RELEASE, RELEASES, find_release
 from tritongen.render import Findings, ModelFiles, build_entry, compile_model, hash_model
+from tritongen.render.judging import judge_entry
 from tritongen.render.proving import judge_proof
 from tritongen.repository import CopiedFile, Entry, Plan, make_plan, read_stamp
 from tritongen.samples import Array, SampleError, as_array
@@ -117,9 +118,13 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
         external = [part.location for part in signature.external_data]
         proof = prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external)
         judge_proof(model, signature, compiled.config, compiled.batching, proof, findings)
-    return build_entry(
+    entry = build_entry(
         model, compiled, files, version=version, previous=previous, labels=_labels(loaded, model), spec_name=loaded.path.name, tritongen_version=__version__
     )
+    if not findings.has_errors:
+        release = find_release(loaded.spec.triton.release) if loaded.spec.triton.release else DEFAULT_RELEASE
+        judge_entry(entry, model, signature, path, version=version, release=release, findings=findings)
+    return entry
 
 
 def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,13 +27,20 @@ class Served:
     findings: tuple[Diagnostic, ...] = ()
 
 
+_OTHER_FILES = {
+    ".onnx": ("this is an ONNX model", "`tritongen init {name}` writes a spec for it first; serve that"),
+    ".pbtxt": ("this is the config of one model", "give the folder of the model repository, which is two levels up"),
+    ".plan": ("this is a TensorRT plan", "give the folder of the model repository that it lies in"),
+}
+"""By suffix, files that are no spec and are tried all the same: what they are, and what to serve in their place."""
+
+
 @contextlib.contextmanager
 def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Served]:
     """Serve `target` until the block ends.
 
     A folder is a model repository and is served as it is. A file is a spec: it is rendered into a temporary folder (the repository that the spec names is
-    not touched),
-    and served with auto-complete off, since a rendered config is complete.
+    not touched), and served with auto-complete off, since a rendered config is complete.
 
     Raises InputError for what is wrong with the spec or the repository, ServerStartError where Triton or a model does not start.
     """
@@ -51,12 +59,23 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
                 )
             ]
         )
+    _refuse_other_files(target)
     folder = owned_folder(base_folder())
     try:
         rendering = plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes)
         apply_plan(rendering.plan, link=True)
         release = options.release or rendering.loaded.spec.triton.release
         with start(rendering.plan.root, dataclasses.replace(options, disable_auto_complete=True, release=release)) as server:
-            yield Served(server, rendering.findings)
+            # the server says itself that it does not know its release
+            yield Served(server, tuple(finding for finding in rendering.findings if finding.code != "TG115"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_other_files(target: Path) -> None:
+    """Say what a file is that is no spec. Raises RepositoryError."""
+    if found := _OTHER_FILES.get(target.suffix.lower()):
+        message, hint = found
+        raise RepositoryError(
+            [Diagnostic("TG047", f"{message}, neither a spec nor a model repository", Location(str(target)), hint=hint.format(name=shlex.quote(str(target))))]
+        )

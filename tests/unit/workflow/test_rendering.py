@@ -390,9 +390,10 @@ def test_bfloat16_is_proven_like_any_other(tmp_path):
     networks.save(
         tmp_path / "m.onnx", [helper.make_node("Identity", ["x"], ["y"])], [("x", TensorProto.BFLOAT16, ["N", 3])], [("y", TensorProto.BFLOAT16, ["N", 3])]
     )
-    rendering = plan_render(write(tmp_path, "source: m.onnx"))
+    rendering = plan_render(write(tmp_path, "source: m.onnx", top='triton: {release: "26.08"}'))
     assert not rendering.findings
     assert len(config_of(rendering).model_warmup) == 2
+    assert "TG361" in errors(tmp_path, "source: m.onnx"), "release 25.08 has no BF16 in its onnxruntime backend"
 
 
 def custom_model(path: Path) -> None:
@@ -447,3 +448,27 @@ def test_a_path_that_is_no_text_is_rendered_without_a_proof(tmp_path):
     networks.mlp(folder / "m.onnx")
     rendering = plan_render(write(folder, "source: m.onnx"))
     assert "not UTF-8" in next(finding for finding in rendering.findings if finding.code == "TG140").message
+
+
+@pytest.mark.parametrize(
+    ("model", "code"),
+    [
+        ("config: {dynamic_batching: {priority_levels: 2}}", "TG270"),
+        ("config: {optimization: {execution_accelerators: {gpu_execution_accelerator: [{name: tensorrt, parameters: {trt_fp16_enable: '1'}}]}}}", "TG292"),
+        ("config: {input: [{name: x, dims: [3]}]}", "TG144"),
+        ("config: {instance_group: [{kind: KIND_CPU, gpus: [0]}]}", "TG280"),
+    ],
+)
+def test_what_check_would_find_wrong_is_not_written(tmp_path, model, code):
+    networks.mlp(tmp_path / "m.onnx")
+    found = errors(tmp_path, f"source: m.onnx\nwarmup: none\n{model}")[code]
+    assert found.location.line == 7
+    assert "config" in found.location.text
+
+
+def test_what_is_rendered_passes_check(tmp_path, tritongen):
+    sequence_model(tmp_path / "m.onnx")
+    plan_spec = write(tmp_path, "source: m.onnx\nshapes: {ids: [4]}\naccelerator: tensorrt\nbatching: {max: 8, preferred: [4]}")
+    assert tritongen("render", plan_spec).code == 0
+    checked = tritongen("check", tmp_path / "model_repository", "--release", "25.08", "--strict")
+    assert (checked.code, checked.out.count("error")) == (0, 0), checked.out
