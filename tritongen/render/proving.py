@@ -97,9 +97,8 @@ def _judge_dims(model: ModelSpec, config: Any, batching: Batching, proof: Proof,
             if not _accepted(kind, stated, wanted):
                 message = f"{kind} '{tensor.name}' has dims {list(stated)} in its config, and ONNX Runtime infers {list(wanted)}"
                 hint = f"add config: {{{kind}: [{{name: {tensor.name}, dims: {list(wanted)}}}]}}"
-                findings.error(
-                    "TG144", ("config", kind) if kind in model.config else ("source",), message, consequence="Triton refuses to load the model", hint=hint
-                )
+                key = ("config", kind) if kind in model.config else ("source",)
+                findings.error("TG144", key, message, consequence="Triton refuses to load the model", hint=hint)
 
 
 def _accepted(kind: str, stated: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
