@@ -33,6 +33,9 @@ def as_array(value: object, dtype: Dtype, shape: Sequence[int] | None) -> Array:
     """
     try:
         given = np.asarray(value, dtype=object) if dtype.itemsize is None else np.asarray(value)
+        if not hasattr(value, "dtype") and (given.dtype.kind in "US" or (given.dtype.kind == "f" and dtype.is_integer)):
+            # numpy makes text of [1, "a"], and rounded floats of [1, 2**64 - 1].
+            given = np.asarray(value, dtype=object)
     except ValueError as error:
         raise SampleError("the nested lists have rows of different lengths") from error
     array = _strings(given) if dtype.itemsize is None else _numbers(given, dtype)
@@ -46,7 +49,10 @@ def as_array(value: object, dtype: Dtype, shape: Sequence[int] | None) -> Array:
 
 
 def _strings(given: Array) -> Array:
-    flat = [item.encode() if isinstance(item, str) else item for item in given.ravel().tolist()]
+    try:
+        flat = [item.encode() if isinstance(item, str) else item for item in given.ravel().tolist()]
+    except UnicodeEncodeError as error:
+        raise SampleError(f"the text {error.object!r:.80} is not valid Unicode") from error
     wrong = next((item for item in flat if not isinstance(item, bytes)), None)
     if wrong is not None:
         raise SampleError(f"expected text, got {type(wrong).__name__} {wrong!r}")
@@ -56,17 +62,50 @@ def _strings(given: Array) -> Array:
 
 
 def _numbers(given: Array, dtype: Dtype) -> Array:
-    if given.dtype.kind not in "biufV":
-        raise SampleError(f"expected numbers for {dtype}, got {given.dtype}")
-    if dtype.is_float:
-        return given.astype(dtype.numpy)
-    if given.dtype.kind == "b" and dtype.wire != "BOOL":
+    if given.dtype.kind == "V" and given.dtype != dtype.numpy and given.dtype == np.dtype("V2") and dtype.wire == "BF16":
+        # A .npy file has no name for bfloat16 and gives it back as two raw bytes.
+        given = given.view(dtype.numpy)
+    if given.dtype.kind == "O":
+        given = _python_numbers(given, dtype)
+    if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
+        raise SampleError(f"expected numbers for {dtype}, got {_what(given)}")
+    if given.dtype.kind == "b" and dtype.is_integer:
         raise SampleError(f"expected numbers for {dtype}, got true or false")
     with np.errstate(invalid="ignore", over="ignore"):
         array = given.astype(dtype.numpy)
-    if not np.array_equal(array.astype(np.float64) if given.dtype.kind == "f" else array, given):
-        raise SampleError(f"the value does not fit {dtype}: {given.ravel()[:3].tolist()}")
+    if dtype.is_float:
+        changed = np.isinf(array) & np.isfinite(given)
+    else:
+        back = array.astype(np.float64) if given.dtype.kind not in "biu" else array
+        changed = np.asarray(back != given)
+    if changed.any():
+        raise SampleError(f"the value does not fit {dtype}: {', '.join(str(item) for item in given[changed].ravel()[:3].tolist())}")
     return array
+
+
+def _what(given: Array) -> str:
+    """What stands where numbers should."""
+    if given.dtype.kind not in "OSU":
+        return f"an array of {given.dtype}"
+    first = next(item for item in given.ravel().tolist() if not isinstance(item, int | float))
+    return f"the text {first!r:.80}" if isinstance(first, str | bytes) else "null" if first is None else f"{type(first).__name__} {first!r:.80}"
+
+
+def _python_numbers(given: Array, dtype: Dtype) -> Array:
+    """Python's numbers as an array of the dtype's kind, for those that numpy has no common dtype for. Anything else comes back as it is."""
+    items = given.ravel().tolist()
+    if not all(isinstance(item, int | float) for item in items):
+        return given
+    if not dtype.is_float:
+        limits = (0, 1) if dtype.wire == "BOOL" else (np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max)
+        wrong = [item for item in items if not limits[0] <= item <= limits[1] or item != int(item)]
+        if wrong:
+            raise SampleError(f"the value does not fit {dtype}: {', '.join(f'{item!s:.40}' for item in wrong[:3])}")
+        return given.astype(dtype.numpy)
+    try:
+        return given.astype(np.float64)
+    except OverflowError as error:
+        raise SampleError(f"the value does not fit {dtype}: an integer of more than 308 digits") from error
 
 
 def zeros(dtype: Dtype, shape: Sequence[int]) -> Array:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tritongen import dtypes
 from tritongen.samples import SampleError, as_array, random_values, raw_bytes, rows, zeros
 
-INT64, UINT8, FP32, FP16, BOOL, BYTES, BF16 = (dtypes.from_wire(name) for name in ("INT64", "UINT8", "FP32", "FP16", "BOOL", "BYTES", "BF16"))
+INT64, UINT64, UINT8, FP32, FP16, BOOL, BYTES, BF16 = (dtypes.from_wire(name) for name in ["INT64", "UINT64", "UINT8", "FP32", "FP16", "BOOL", "BYTES", "BF16"])
 
 
 @pytest.mark.parametrize(("shape", "want"), [((), ()), ((1,), (1,)), ((-1,), (1,)), ((1, -1), (1, 1)), (None, ())])
@@ -28,12 +28,42 @@ def test_a_single_value_fits_every_shape_of_one_element(shape, want):
         (True, INT64, (), "true or false"),
         (2, BOOL, (), "does not fit BOOL"),
         (1, BYTES, (), "expected text"),
+        ("\ud800", BYTES, (), "not valid Unicode"),
+        (1e30, FP16, (), "does not fit FP16: 1e+30"),
+        (70000, FP16, (), "does not fit FP16: 70000"),
+        (1e39, BF16, (), "does not fit BF16"),
+        (np.array([0, 1e300]), FP32, (2,), "does not fit FP32: 1e+300"),
+        ([1, 10**400], FP32, (2,), "does not fit FP32"),
+        ([1, 2**64 - 1], INT64, (2,), "does not fit INT64: 18446744073709551615"),
+        (["1", "a"], FP32, (2,), "the text '1'"),
+        ([1, "a"], INT64, (2,), "the text 'a'"),
+        ([1, None], FP32, (2,), "null"),
+        ({"a": 1}, FP32, (), "dict"),
+        (1j, FP32, (), "complex128"),
+        (np.zeros(2, [("a", "f4")]), FP32, (2,), "expected numbers"),
+        (np.zeros(2, "V2"), FP32, (2,), "expected numbers"),
     ],
 )
 def test_a_value_that_would_be_changed_is_refused(value, dtype, shape, words):
     with pytest.raises(SampleError) as error:
         as_array(value, dtype, shape)
     assert words in str(error.value)
+
+
+def test_what_a_float_can_hold_within_its_rounding_is_taken_without_a_word():
+    assert as_array(np.array([0.1, 1e-300]), FP32, None).tolist() == [np.float32(0.1), 0]
+    assert np.isinf(as_array(np.array([np.inf, -np.inf]), FP16, None)).all()
+    assert np.isnan(as_array(float("nan"), BF16, None).astype(np.float32))
+    assert as_array([1, 2**70], FP32, None).tolist() == [1, 2.0**70]
+
+
+def test_integers_beyond_a_float_stay_exact():
+    assert as_array([1, 2**64 - 1], UINT64, None).tolist() == [1, 2**64 - 1]
+
+
+def test_bfloat16_comes_back_from_a_npy_file(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([1.5, -2], BF16.numpy))
+    assert as_array(np.load(tmp_path / "x.npy"), BF16, (2,)).astype(np.float32).tolist() == [1.5, -2]
 
 
 @pytest.mark.parametrize(("value", "dtype"), [(3, FP32), (0.5, FP16), (0.5, BF16), (True, BOOL), (2.0, INT64), ([1, 2], UINT8)])
