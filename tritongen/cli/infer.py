@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from tritongen.cli.options import OutputPath
+
 _DEFAULT_URL = "grpc://127.0.0.1:8001"
 
 
@@ -17,27 +19,31 @@ _DEFAULT_URL = "grpc://127.0.0.1:8001"
 @click.option(
     "--input",
     "inputs",
-    metavar="NAME=FILE.npy",
+    metavar="NAME=FILE.npy|JSON",
     multiple=True,
-    help="Values of an input: a .npy file, or a number or list such as sr=16000. Others are random.",
+    help="Values of an input: a .npy file, or JSON such as sr=16000 or ids=[1,2,3]. Others are random, with the rows of the given ones.",
 )
 @click.option("--shape", "shapes", metavar="NAME=3x48x320", multiple=True, help="Sizes of an input's variable dimensions, without the batch dimension.")
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Rows in the request.")
+@click.option("--batch", type=click.IntRange(min=1), help="Rows in the request. Default: those of the given inputs, or 1.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random values.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, help="Seconds to wait for an answer.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder to write every output to, as NAME.npy.")
-def command(model: str, url: str, inputs: Sequence[str], shapes: Sequence[str], batch: int, seed: int, timeout: float, output: Path | None) -> int:
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, help="Seconds to wait for each answer.")
+@click.option("-o", "--output", type=OutputPath(), help="Folder to write every output to, as NAME.npy.")
+def command(model: str, url: str, inputs: Sequence[str], shapes: Sequence[str], batch: int | None, seed: int, timeout: float, output: Path | None) -> int:
     """Send one request to MODEL and print what comes back."""
     from tritongen.client import Client
+    from tritongen.report.text import printable
     from tritongen.workflow.asking import ask, dtype_name, statistics
+    from tritongen.workflow.inputs import Origin
 
     given, sizes = _given(inputs), _sizes(shapes)
     with Client(url, timeout_s=timeout) as client:
         answer = ask(client, model, given=given, shapes=sizes, batch=batch, seed=seed)
-    click.echo(f"{model} version {answer.meta.version}: {answer.seconds * 1000:.2f} ms")
+    click.echo(f"{printable(model)} version {printable(answer.meta.version)}: {answer.seconds * 1000:.2f} ms")
     for kind, arrays in (("input", answer.inputs), ("output", answer.outputs)):
         for name, array in arrays.items():
-            click.echo(f"  {kind:<7} {name}  {dtype_name(array)} {list(array.shape)}  {statistics(array)}")
+            origin = answer.origins[name] if kind == "input" else Origin.GIVEN
+            made = "" if origin is Origin.GIVEN else f"  {origin.value}"
+            click.echo(f"  {kind:<7} {printable(name)}  {dtype_name(array)} {list(array.shape)}{made}  {statistics(array)}")
     if output is not None:
         _save(output, answer.outputs)
     return 0
@@ -49,16 +55,46 @@ def _given(pairs: Sequence[str]) -> dict[str, object]:
     given: dict[str, object] = {}
     for name, value in _split(pairs, "--input"):
         if not value.endswith(".npy"):
-            try:
-                given[name] = json.loads(value)
-            except json.JSONDecodeError:
-                given[name] = value
+            given[name] = _plain(name, value)
             continue
         try:
             given[name] = np.load(value, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise click.UsageError(f"--input {name}: {value} cannot be read as a .npy file: {error}") from error
     return given
+
+
+def _plain(name: str, value: str) -> object:
+    """A value that is no .npy file: JSON, or text as it stands. Text that names a file is refused: the file would be meant, and its name sent."""
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        is_file = Path(value).is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if is_file:
+        raise click.UsageError(f"--input {name}: {value} is a file, and only .npy files are read; {_how_to_save(value)}")
+    return value
+
+
+def _how_to_save(path: str) -> str:
+    """What to do with a file of another kind."""
+    import zipfile
+
+    import numpy as np
+
+    if path.endswith(".npz"):
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                names = list(archive.files)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
+            return "this one cannot be read as .npz either"
+        if names:
+            held = ", ".join(repr(name) for name in names[:10])
+            return f"it holds the arrays {held}: save one with np.save({names[0] + '.npy'!r}, np.load({path!r})[{names[0]!r}])"
+    return "save the array with numpy.save('NAME.npy', array); for the words themselves as text, quote them as JSON: '\"...\"'"
 
 
 def _sizes(pairs: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -87,15 +123,20 @@ def _save(folder: Path, outputs: object) -> None:
 
     from tritongen.diagnostics import Diagnostic, Location
     from tritongen.errors import InputError
+    from tritongen.report.text import printable
 
     assert isinstance(outputs, dict)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        taken: set[str] = set()
         for name, array in outputs.items():
-            # Tensor names may hold `/` and more that a file name may not.
-            path = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.npy"
+            # Tensor names may hold `/` and more that a file name may not, and two of them may then look the same.
+            plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+            file = next(text for text in (plain, *(f"{plain}_{number}" for number in range(2, len(outputs) + 2))) if text not in taken)
+            taken.add(file)
+            path = folder / f"{file}.npy"
             np.save(path, array.astype("S") if array.dtype == object else array, allow_pickle=False)
-            click.echo(f"wrote {path}")
+            click.echo(f"wrote {printable(str(path))}")
     except OSError as error:
         raise InputError(
             [

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from tritongen.cli.options import prove_limit
+from tritongen.cli.options import OutputPath, prove_limit
 
 
 @click.command("init")
 @click.argument("models", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), default="spec.yaml", show_default=True, help="The spec to write.")
+@click.option("-o", "--output", type=OutputPath(), default="spec.yaml", show_default=True, help="The spec to write.")
 @click.option("--force", is_flag=True, help="Overwrite a spec that is there.")
 @prove_limit
 def command(models: tuple[Path, ...], output: Path, force: bool, prove_limit: int) -> int:

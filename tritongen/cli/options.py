@@ -11,6 +11,19 @@ SPEC = click.Path(path_type=Path)
 """A path that the stage itself checks: its message says more than click's."""
 
 
+class OutputPath(click.Path):
+    """A file or folder to write to. An empty one (`-o "$UNSET"`) is refused: as a path it would be the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if value == "":
+            self.fail("the path is empty; name a file or folder, such as ./out, or '.' for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class SizeType(click.ParamType[int]):
     """A size with a unit, such as `512MiB`; 0 needs none."""
 

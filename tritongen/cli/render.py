@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from tritongen.cli.options import SPEC, prove_limit
+from tritongen.cli.options import SPEC, OutputPath, prove_limit
 
 
 @click.command("render")
 @click.argument("spec", type=SPEC)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the model repository. Default: the one that the spec names.")
+@click.option("-o", "--output", type=OutputPath(), help="Folder of the model repository. Default: the one that the spec names.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if anything would change.")
 @click.option("--force", is_flag=True, help="Overwrite generated files that were edited by hand.")

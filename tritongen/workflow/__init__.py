@@ -6,9 +6,11 @@ Each command of the command line is one of these and a report. Nothing here prin
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tritongen.server import EmbeddedServer, ServerOptions
@@ -41,20 +43,31 @@ def render(spec: str | Path, output: str | Path | None = None, *, force: bool = 
 
 
 @contextlib.contextmanager
-def serve(target: str | Path, options: ServerOptions | None = None) -> Iterator[EmbeddedServer]:
+def serve(target: str | Path, options: ServerOptions | None = None, **settings: Any) -> Iterator[EmbeddedServer]:
     """Serve a spec, or the folder of a model repository, on a real Triton on this machine until the block ends.
 
+    Args:
+        target: a spec file, or a folder.
+        options: the server's settings; by default those of `ServerOptions()`.
+        **settings: single fields of `ServerOptions`, such as `http_port=0`; they win over `options`.
+
     Raises:
+        TypeError: for a setting that `ServerOptions` does not have.
         InputError: for what is wrong with the spec or the repository.
         EnvironmentProblem: where this machine lacks something; `tritongen doctor` says what.
         ServerStartError: where Triton or a model does not start, with Triton's own reasons.
 
     Example:
-        >>> with tritongen.serve("spec.yaml") as server:  # doctest: +SKIP
+        >>> with tritongen.serve("spec.yaml", http_port=0) as server:  # doctest: +SKIP
         ...     print(server.grpc_url, server.models)
     """
     from tritongen.server import ServerOptions
     from tritongen.workflow.serving import serving
 
-    with serving(Path(target), options or ServerOptions()) as served:
+    known = [entry.name for entry in dataclasses.fields(ServerOptions)]
+    for name in settings:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise TypeError(f"serve() has no setting '{name}'; " + (f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known)}"))
+    with serving(Path(target), dataclasses.replace(options or ServerOptions(), **settings)) as served:
         yield served.server

@@ -60,6 +60,13 @@ ENTRIES = (
     ),
     _entry("TG065", "unwritable-output", "Outputs can be written.", "The operating system refused it.", "Choose another folder with -o."),
     _entry(
+        "TG066",
+        "request-too-large",
+        "The tensors of a request fit one message.",
+        "gRPC carries 2 GiB at most.",
+        "Send fewer rows or smaller inputs.",
+    ),
+    _entry(
         "TG070",
         "nothing-to-check",
         "A path to check is a model repository, a model's folder or a config.pbtxt.",
@@ -104,7 +111,7 @@ ENTRIES = (
         "config-out-of-reach",
         Consequence.FRAGILE,
         "config.pbtxt lies inside the repository and has a size that people write.",
-        "Links that lead out of the repository are not followed, and files of many megabytes are not read: nothing about the model was checked.",
+        "Links that lead out of the repository are not followed, and files of more than 500 kB are not read: nothing about the model was checked.",
         "Copy the file into the model's folder.",
     ),
     CodeEntry(
