@@ -60,15 +60,15 @@ class EnvironmentProblem(TritongenError):
 class MissingExtra(EnvironmentProblem):
     """An optional dependency is not installed."""
 
-    def __init__(self, extra: str, needed_for: str) -> None:
-        super().__init__(f"{needed_for} needs an optional dependency: pip install 'tritongen[{extra}]'")
+    def __init__(self, extra: str, needed_for: str, *, hint: str = "") -> None:
+        super().__init__(f"{needed_for} needs an optional dependency: pip install 'tritongen[{extra}]'", hint=hint)
         self.extra = extra
 
 
 class ServerStartError(EnvironmentProblem):
     """The embedded Triton did not become ready.
 
-    `reasons` maps a model's name to the reason that Triton wrote to its log; `log_tail` is the end of that log.
+    `reasons` maps a model's name to the reason that Triton wrote to its log, and the message holds them too; `log_tail` is the end of that log.
     """
 
     def __init__(self, message: str, *, reasons: dict[str, str] | None = None, log_tail: str = "", hint: str = "") -> None:

@@ -90,6 +90,7 @@ class Owner:
             text=True,
             start_new_session=True,
         )
+        self.made = []
         assert self.process.stdout.readline() == "starting\n"
 
     def ready(self):
@@ -100,16 +101,27 @@ class Owner:
         self.supervisor = parent(self.server)
         self.family = {self.server, self.supervisor, *children(self.server)}
         assert len(self.family) == 3
+        (folder,) = runtime.base_folder().glob(f"tritongen-{self.process.pid}-*")
+        self.made = made_in_tmp(folder)
         return self
 
     def traces(self):
-        """Folders and shared-memory regions with this owner's name on them."""
+        """Folders and shared-memory regions with this owner's name on them, and what its server made in /tmp."""
         prefix = f"tritongen-{self.process.pid}-"
-        return [path for folder in (runtime.base_folder(), runtime.SHM) for path in folder.iterdir() if path.name.startswith(prefix)]
+        named = [path for folder in (runtime.base_folder(), runtime.SHM) for path in folder.iterdir() if path.name.startswith(prefix)]
+        return named + [path for path in self.made if path.exists()]
 
     def end(self):
         out, errors = self.process.communicate(timeout=30)
         return self.process.returncode, out, errors
+
+
+def made_in_tmp(folder):
+    """What the server of this private folder made in /tmp, once its supervisor knows; it is there, and empty."""
+    eventually(lambda: (folder / "made").is_file() and (folder / "made").read_text().endswith("\n"))
+    made = [Path(line) for line in (folder / "made").read_text().splitlines()]
+    assert [list(path.iterdir()) for path in made] == [[]]
+    return made
 
 
 @pytest.fixture
@@ -155,7 +167,7 @@ def answers(server, ask):
 def test_a_killed_owner_leaves_nothing(owner, neighbour, ask):
     owner.ready()
     assert owner.told["models"] == {"linear": "READY"}
-    assert len(owner.traces()) == 2
+    assert len(owner.traces()) == 3
     owner.process.kill()
     eventually(lambda: not any(map(alive, owner.family)) and not owner.traces())
     assert answers(neighbour, ask)
@@ -178,8 +190,8 @@ def test_what_remains_when_everything_is_killed_is_removed_at_the_next_start(own
     os.kill(owner.supervisor, signal.SIGKILL)
     eventually(lambda: not any(map(alive, owner.family)))
     left = owner.traces()
-    assert len(left) == 2
-    assert set(left) <= set(runtime.leftovers())
+    assert len(left) == 3
+    assert set(left) - set(owner.made) <= set(runtime.leftovers())
     assert set(left) <= set(runtime.sweep())
     assert owner.traces() == []
     assert answers(neighbour, ask)
@@ -216,10 +228,12 @@ def test_a_signal_while_the_server_starts(owner):
 def test_a_server_that_dies_takes_its_stubs_along(repository, options):
     server = start(repository, options())
     stubs = children(server.pid)
+    (made,) = made_in_tmp(server._attempt.runtime.folder)
     os.kill(server.pid, signal.SIGKILL)
     assert server.wait(timeout_s=10) == 128 + signal.SIGKILL
     assert not any(map(alive, stubs))
     assert [path for path in runtime.SHM.iterdir() if path.name.startswith(server._attempt.runtime.shm_prefix)] == []
+    assert not made.exists()
     server.stop()
     server.stop()
     assert not server._attempt.runtime.folder.exists()
@@ -237,6 +251,41 @@ def test_a_forgotten_server_is_stopped(repository, options):
     pid, folder = server.pid, server._attempt.runtime.folder
     del server
     eventually(lambda: not alive(pid) and not folder.exists())
+
+
+def test_nothing_of_a_stopped_server_is_left_in_tmp_and_nothing_of_others_goes(repository, options, neighbour):
+    others = made_in_tmp(neighbour._attempt.runtime.folder)
+    with start(repository, options()) as server:
+        (made,) = made_in_tmp(server._attempt.runtime.folder)
+    assert not made.exists()
+    assert all(path.is_dir() for path in others)
+
+
+def test_a_start_without_path(repository, options, ask, monkeypatch):
+    monkeypatch.delenv("PATH")
+    with start(repository, options()) as server:
+        assert answers(server, ask)
+
+
+def test_a_stub_that_cannot_be_started_is_told_at_once_with_the_reason(repository, options, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    began = time.monotonic()
+    with pytest.raises(ServerStartError, match="bash, through which Triton starts the processes that run models, is not on PATH") as caught:
+        start(repository, options(start_timeout_s=300))
+    assert time.monotonic() - began < 100
+    assert "install bash" in caught.value.hint
+
+
+def test_taken_default_ports_are_told_and_strict_does_not_mind(repository, options, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(ports, "DEFAULTS", ports.DEFAULTS | {"grpc": port})
+        with start(repository, options(grpc_port=None, strict=True, release="31.12")) as server:
+            told, unknown = server.warnings
+            assert f"another program has {port} (grpc)" in told
+            assert f"this server listens on {server.grpc_url.rpartition(':')[2]} (grpc)" in told
+            assert "release 31.12 is not known" in unknown
+            assert server.differences == ()
 
 
 def test_a_port_asked_for_by_number_must_be_free(repository, options):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import time
 from dataclasses import dataclass
 
@@ -114,7 +116,8 @@ def wait_until_ready(process: ServerProcess, attempt: Attempt, deadline: float) 
         if now > next_look:
             next_look = now + _LOG_INTERVAL_S
             found = log.read(attempt.log())
-            if found.taken_ports or (found.ending and found.reasons):  # it ends by itself, but looks only once a second whether all models are unloaded
+            if found.stub_error is not None or found.taken_ports or (found.ending and found.reasons):
+                # it would wait for a stub that never comes; or it ends by itself, but looks only once a second whether all models are unloaded
                 process.stop(grace_s=0.0)
         time.sleep(_POLL_INTERVAL_S)
     raise _failure(status, attempt)
@@ -124,6 +127,8 @@ def _failure(status: int, attempt: Attempt) -> ServerStartError | PortTakenError
     """Why tritonserver ended, as far as its log says."""
     text = attempt.log()
     found = log.read(text)
+    if found.stub_error is not None:
+        return _stub_failure(found.stub_error, text)
     freely = frozenset(getattr(attempt.ports, name) for name in attempt.ports.chosen_freely)
     if found.taken_ports & freely:
         return PortTakenError(found.taken_ports)
@@ -138,6 +143,15 @@ def _failure(status: int, attempt: Attempt) -> ServerStartError | PortTakenError
     loading = [model for model, state in found.states.items() if state == "LOADING"]
     while_loading = f" while it loaded {', '.join(sorted(loading))}" if loading else ""
     return ServerStartError(f"tritonserver {ended}{while_loading}{': ' + found.fatal if found.fatal else ''}", log_tail=log.tail(text))
+
+
+def _stub_failure(number: int, text: str) -> ServerStartError:
+    """Triton executes `bash`, and that its stub; it does not look whether the first succeeds, and would wait until the time is up."""
+    if number == errno.ENOENT:
+        message, hint = "bash, through which Triton starts the processes that run models, is not on PATH", "install bash, or put its folder on PATH"
+    else:
+        message, hint = f"Triton cannot start the processes that run models: {os.strerror(number)}", "see the end of the log for the program's path"
+    return ServerStartError(message, log_tail=log.tail(text), hint=hint)
 
 
 def _timeout(attempt: Attempt) -> ServerStartError:

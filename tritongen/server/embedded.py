@@ -29,7 +29,8 @@ class EmbeddedServer:
     """A running Triton, made by `start`. Use it as a context manager, or call `stop`.
 
     Attributes:
-        warnings: plain sentences about what is served differently from what the repository asks for.
+        differences: plain sentences about what is served differently from what the repository asks for.
+        warnings: these, and what else is to be known: default ports that were taken, a release that is not known.
         ready_s: seconds from the call of `start` until all models were loaded and all ports answered.
     """
 
@@ -41,7 +42,8 @@ class EmbeddedServer:
         self._last_log: str | None = None
         self._last_models: dict[str, str] = {}
         remarks = (f"model {model}: {text}" for model, text in log.read(attempt.log()).remarks)
-        self.warnings = (*attempt.served.warnings, *remarks)
+        self.differences = (*attempt.served.warnings, *remarks)
+        self.warnings = (*self.differences, *attempt.ports.warnings(), *attempt.options.warnings())
         self.ready_s = ready_s
 
     @property
@@ -170,9 +172,12 @@ def _started(attempt: Attempt, begin: float) -> EmbeddedServer:
     process = ServerProcess(attempt.arguments(), runtime.variables(attempt.runtime, attempt.environment, clean_environment()), attempt.runtime)
     try:
         wait_until_ready(process, attempt, begin + attempt.options.start_timeout_s)
+        process.note_ready()
         server = EmbeddedServer(attempt, process, time.perf_counter() - begin)
-        if attempt.options.strict and server.warnings:
-            raise ServerStartError(f"not everything can be served as asked: {'; '.join(server.warnings)}", hint="leave out --strict to serve it all the same")
+        if attempt.options.strict and server.differences:
+            raise ServerStartError(
+                f"not everything can be served as asked: {'; '.join(server.differences)}", hint="leave out --strict to serve it all the same"
+            )
     except BaseException:
         process.stop(grace_s=_FAILED_GRACE_S)
         raise

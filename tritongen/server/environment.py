@@ -121,18 +121,27 @@ def numpy_is_old(version: str | None) -> bool:
     return version is not None and version.partition(".")[0] in ("0", "1")
 
 
+WITH_STUB_AND_NUMPY_1 = ("3.10", "3.11", "3.12")
+"""Python versions in which the `serve` extra brings everything: the wheel has a stub for them, and numpy 1.x exists for them."""
+
+
+def _install(interpreter: Interpreter) -> str:
+    """The command that brings what the `serve` extra holds; on a Python that the extra brings no Triton to, the one that makes an environment."""
+    return "pip install 'tritongen[serve]'" if interpreter.minor in WITH_STUB_AND_NUMPY_1 else f"{SETUP_COMMAND} (Python {interpreter.minor} cannot have it)"
+
+
 def shortcomings(interpreter: Interpreter) -> list[Shortcoming]:
     """What this interpreter lacks for the embedded server; empty where it has everything."""
     found = []
     if interpreter.pytriton is None or not (interpreter.pytriton / "tritonserver" / "bin" / "tritonserver").exists():
-        found.append(Shortcoming("nvidia-pytriton", "not installed", "there is no Triton to start", "pip install 'tritongen[serve]'"))
+        found.append(Shortcoming("nvidia-pytriton", "not installed", "there is no Triton to start", _install(interpreter)))
     elif interpreter.wheel != WHEEL_VERSION:
         found.append(
             Shortcoming(
                 "nvidia-pytriton",
                 interpreter.wheel or "of unknown version",
                 f"only {WHEEL_VERSION} is known to work",
-                f"pip install nvidia-pytriton=={WHEEL_VERSION}",
+                f"pip install nvidia-pytriton=={WHEEL_VERSION}" if interpreter.minor in WITH_STUB_AND_NUMPY_1 else SETUP_COMMAND,
             )
         )
     elif not (interpreter.pytriton / "tritonserver" / "python_backend_stubs" / interpreter.minor).is_dir():
@@ -155,18 +164,18 @@ def shortcomings(interpreter: Interpreter) -> list[Shortcoming]:
                 "numpy",
                 interpreter.numpy or "not installed",
                 "Triton's stub needs numpy 1.x: with numpy 2 every input reads as zeros and every output is empty, without an error",
-                f"pip install 'numpy<2', or keep it and run: {SETUP_COMMAND}",
+                f"pip install 'numpy<2', or keep it and run: {SETUP_COMMAND}" if interpreter.minor in WITH_STUB_AND_NUMPY_1 else SETUP_COMMAND,
             )
         )
     if interpreter.onnxruntime is None:
-        found.append(Shortcoming("onnxruntime", "not installed", "no ONNX model can be served", "pip install 'tritongen[serve]'"))
+        found.append(Shortcoming("onnxruntime", "not installed", "no ONNX model can be served", _install(interpreter)))
     return found
 
 
 def choose() -> Environment:
     """The environment to serve with.
 
-    Raises MissingExtra where only installing the extra is missing, EnvironmentProblem (with every shortcoming) otherwise.
+    Raises MissingExtra where installing the extra is all that it takes, EnvironmentProblem (with every shortcoming) otherwise.
     """
     if problem := platform_problem():
         raise EnvironmentProblem(problem, hint="serve with NVIDIA's container, or on another machine")
@@ -183,12 +192,22 @@ def choose() -> Environment:
         raise EnvironmentProblem(
             f"the private server environment {private_environment()} is damaged: {_listed(private_lacks)}", hint=f"make it again: {SETUP_COMMAND}"
         )
-    if all(item.part in ("nvidia-pytriton", "onnxruntime") and item.found == "not installed" for item in lacking):
-        raise MissingExtra("serve", "the embedded Triton")
+    if _extra_would_do(current, lacking):
+        also = ", as the extra takes numpy back to 1.x" if current.numpy is not None and not numpy_is_old(current.numpy) else ""
+        raise MissingExtra(
+            "serve", "the embedded Triton", hint=f"or make a private environment for the server, which leaves this one alone{also}: {SETUP_COMMAND}"
+        )
     raise EnvironmentProblem(
         f"the embedded Triton cannot run on {current.executable}: {_listed(lacking)}",
         hint=f"make a private environment for the server, which leaves this one alone: {SETUP_COMMAND}",
     )
+
+
+def _extra_would_do(interpreter: Interpreter, lacking: list[Shortcoming]) -> bool:
+    """Whether the extra is what is missing, and brings all that is lacking: NVIDIA's wheel takes numpy 1.x along."""
+    absent = any(item.part in ("nvidia-pytriton", "onnxruntime") and item.found == "not installed" for item in lacking)
+    brought = {"onnxruntime", "nvidia-pytriton"} | ({"numpy"} if interpreter.pytriton is None else set())
+    return absent and interpreter.minor in WITH_STUB_AND_NUMPY_1 and all(item.part in brought for item in lacking)
 
 
 def of(interpreter: Interpreter) -> Environment:

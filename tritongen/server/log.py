@@ -21,6 +21,7 @@ _LOADING = re.compile(r"loading: (?P<model>.+):(?P<version>-?\d+)$")
 _LOADED = re.compile(r"successfully loaded '(?P<model>.+)'$")
 _ENDING = "Waiting for in-flight requests to complete."
 _SOCKET = re.compile(r"failed to start (?P<service>\w+) service: .*?Socket '(?P<address>.*):(?P<port>\d+)' already in use")
+_STUB = re.compile(r"^Failed to run python backend stub\. Errno = (?P<errno>\d+)$")
 _FATAL = re.compile(r"^error: (?P<reason>.+)$")
 _TRACE = re.compile(r"\s*\n\s*At:\n.*", re.DOTALL)
 
@@ -35,6 +36,7 @@ class Findings:
         taken_ports: ports that Triton could not bind.
         ending: whether tritonserver has begun to end.
         fatal: the line with which tritonserver gave up, if any.
+        stub_error: the error number with which the process that runs a model could not be executed, or None. Triton does not notice that itself and waits.
         remarks: what the backend has to say about a model that does load: (model, text), each once.
     """
 
@@ -43,6 +45,7 @@ class Findings:
     taken_ports: frozenset[int]
     ending: bool
     fatal: str
+    stub_error: int | None
     remarks: tuple[tuple[str, str], ...]
 
 
@@ -52,6 +55,7 @@ def read(text: str) -> Findings:
     states: dict[str, str] = {}
     ports: set[int] = set()
     fatal = ""
+    stub_error: int | None = None
     ending = False
     remarks: dict[tuple[str, str], None] = {}
     text_proto = ""
@@ -60,6 +64,8 @@ def read(text: str) -> Findings:
             remarks[remark] = None
         elif match := _TEXT_PROTO.search(line):
             text_proto = f"config.pbtxt:{match['line']}:{match['column']}: {match['reason']}"
+        elif match := _STUB.match(line):
+            stub_error = int(match["errno"])
         elif match := _FATAL.match(line):
             fatal = match["reason"]
         elif match := _MESSAGE.match(line):
@@ -77,7 +83,7 @@ def read(text: str) -> Findings:
                 states[match["model"]] = "LOADING"
             elif match := _LOADED.match(message):
                 states[match["model"]] = "READY"
-    return Findings(reasons, states, frozenset(ports), ending, fatal, tuple(remarks))
+    return Findings(reasons, states, frozenset(ports), ending, fatal, stub_error, tuple(remarks))
 
 
 def _remark(line: str) -> tuple[str, str] | None:

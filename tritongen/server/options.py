@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
+from tritongen.releases import RELEASES, find_release
+from tritongen.spec.values import RELEASE_PATTERN
 
 ModelControl = Literal["none", "poll", "explicit"]
 """`--model-control-mode` of tritonserver: load all at the start, follow changes on disk, or load on request."""
@@ -81,12 +83,19 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         problems = [*_port_problems(self), *_control_problems(self), *_extra_problems(self)]
-        if self.release is not None and not re.fullmatch(r"\d\d\.\d\d", self.release):
-            problems.append(_problem(f"the release is {self.release!r}", "write it as year and month, such as 25.08"))
+        if self.release is not None and not re.fullmatch(RELEASE_PATTERN, self.release):
+            problems.append(_problem(f"the release is {self.release[:60]!r}", "write year and month with two digits each, such as 25.08"))
         if self.start_timeout_s <= 0:
             problems.append(_problem(f"the start timeout is {self.start_timeout_s} s", "give a number of seconds above 0"))
         if problems:
             raise InputError(problems)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is accepted and has no effect: a release that is well formed and not known."""
+        if self.release is None or find_release(self.release) is not None:
+            return ()
+        known = f"the releases from {RELEASES[0].name} to {RELEASES[-1].name} are known"
+        return (f"release {self.release} is not known to this version of tritongen, and nothing is judged by it; {known}",)
 
 
 def _problem(message: str, hint: str) -> Diagnostic:

@@ -27,12 +27,22 @@ _HOST_HINT = "use 127.0.0.1, 0.0.0.0 or an address of this machine"
 
 @dataclass(frozen=True)
 class Ports:
-    """The three ports of one server, and which of them were not the user's choice."""
+    """The three ports of one server, which of them were not the user's choice, and which of Triton's defaults were taken (by name) where they were meant."""
 
     http: int
     grpc: int
     metrics: int
     chosen_freely: frozenset[str]
+    missed: frozenset[str] = frozenset()
+
+    def warnings(self) -> tuple[str, ...]:
+        """What people who use Triton's default ports must know: another program answers there, and it may well be another Triton."""
+        if not self.missed:
+            return ()
+        names = [name for name in DEFAULTS if name in self.missed]
+        taken = ", ".join(f"{DEFAULTS[name]} ({name})" for name in names)
+        instead = ", ".join(f"{getattr(self, name)} ({name})" for name in names)
+        return (f"of Triton's default ports, another program has {taken} and answers there; this server listens on {instead} instead",)
 
 
 def is_free(host: str, port: int) -> bool:
@@ -77,7 +87,9 @@ def choose(options: ServerOptions, *, avoid: frozenset[int] = frozenset()) -> Po
         default = DEFAULTS[name]
         chosen[name] = default if port is None and default not in used and is_free(options.host, default) else _any_free(options.host, used)
         used.add(chosen[name])
-    return Ports(**chosen, chosen_freely=frozenset(name for name, port in asked.items() if not port))
+    own = set(chosen.values())
+    missed = frozenset(name for name, port in asked.items() if port is None and chosen[name] != DEFAULTS[name] and DEFAULTS[name] not in own)
+    return Ports(**chosen, chosen_freely=frozenset(name for name, port in asked.items() if not port), missed=missed)
 
 
 def _any_free(host: str, used: frozenset[int] | set[int]) -> int:

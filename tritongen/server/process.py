@@ -56,6 +56,13 @@ class ServerProcess:
             raise EnvironmentProblem(f"the server's supervisor did not start: {detail[-1] if detail else 'no message'}")
         return int(json.loads(line)["pid"])
 
+    def note_ready(self) -> None:
+        """Tell the supervisor that all models are loaded: it can find out now what the server has made outside its folder."""
+        assert self._supervisor.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._supervisor.stdin.write(b"ready\n")
+            self._supervisor.stdin.flush()
+
     def poll(self) -> int | None:
         """The server's exit status, or None while it runs."""
         return self._supervisor.poll()

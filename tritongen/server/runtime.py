@@ -30,6 +30,14 @@ from tritongen_backend.server.backends.onnxruntime.model import TritonPythonMode
 __all__ = ["TritonPythonModel"]
 '''
 
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for where nobody says (`env -i`, some service managers): Triton runs its stubs through `bash`."""
+
+_MADE = "made"
+"""`supervisor.MADE`: a script of its own, with which this name is shared."""
+
+_EXTRACTED = re.compile(r"/tmp/python_env_[A-Za-z0-9]{6}")  # noqa: S108 - the Python backend's own choice, whatever TMPDIR says
+
 _COPIED = ("server/backends/onnxruntime", "rules/ortload")
 """What runs in the stub: the backend, and the rules that it shares with `tritongen check`."""
 
@@ -84,7 +92,11 @@ def create(environment: Environment) -> Runtime:
     sweep()
     try:
         runtime = Runtime(owned_folder(base))
-        _fill(runtime, environment)
+        try:
+            _fill(runtime, environment)
+        except BaseException:
+            runtime.remove()
+            raise
     except OSError as error:
         raise EnvironmentProblem(
             f"the server's private folder cannot be made in {base}: {error.strerror}", hint="make room there, or point TMPDIR elsewhere"
@@ -129,7 +141,7 @@ def variables(runtime: Runtime, environment: Environment, base: dict[str, str]) 
     interpreter = environment.interpreter
     executables = interpreter.prefix / "bin" if interpreter.is_virtual else runtime.folder / "bin"
     made = dict(base)
-    made["PATH"] = os.pathsep.join(part for part in (str(executables), base.get("PATH", "")) if part)
+    made["PATH"] = os.pathsep.join((str(executables), base.get("PATH") or _USUAL_PATH))
     made["LD_LIBRARY_PATH"] = os.pathsep.join(
         part for part in (str(environment.libraries), str(runtime.folder / "lib"), base.get("LD_LIBRARY_PATH", "")) if part
     )
@@ -186,9 +198,20 @@ def _is_leftover(path: Path) -> bool:
     return False
 
 
+def _made_elsewhere(folder: Path) -> list[Path]:
+    """What a server made outside its folder, as its supervisor wrote it down, where it is still there and this user's."""
+    try:
+        lines = (folder / _MADE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    paths = [Path(line) for line in lines if _EXTRACTED.fullmatch(line)]
+    return [path for path in paths if path.is_dir() and path.lstat().st_uid == os.getuid()]
+
+
 def sweep() -> list[Path]:
     """Remove what crashed servers left behind; the removed paths."""
     removed = leftovers()
+    removed = [made for path in removed for made in _made_elsewhere(path)] + removed
     for path in removed:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

@@ -24,8 +24,8 @@ from tritongen.server.environment import WHEEL_VERSION, completion_marker, priva
 from tritongen.server.interpreter import Interpreter, clean_environment, probe
 from tritongen.server.options import ServerOptions
 
-MINORS = ("3.12", "3.11", "3.10")
-"""Python versions that have both a stub in the wheel and numpy 1.x."""
+MINORS = tuple(reversed(environments.WITH_STUB_AND_NUMPY_1))
+"""Python versions that can serve, the newest first."""
 
 _PIP_TIMEOUT_S = 1800
 _PROOF = [1.5, -2.0, 3.25]

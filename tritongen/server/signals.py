@@ -15,12 +15,16 @@ from tritongen.server.embedded import EmbeddedServer
 def stop_on_signals() -> Iterator[None]:
     """Within the block, SIGTERM and SIGHUP raise KeyboardInterrupt like Ctrl-C, so that a server is stopped on the way out, even while it starts.
 
+    A signal that this process ignores (`nohup`), or handles in a way of its own, is left alone.
     Does nothing in a thread other than the main one, where Python delivers no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    earlier = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    asked = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    earlier = {number: handler for number in asked if (handler := signal.getsignal(number)) in (signal.SIG_DFL, signal.default_int_handler)}
+    for number in earlier:
+        signal.signal(number, _interrupt)
     try:
         yield
     finally:

@@ -71,6 +71,26 @@ def test_a_missing_extra_is_one_line_with_the_command(real, monkeypatch):
         environment.choose()
 
 
+def test_the_extra_would_bring_numpy_1_too_and_the_way_around_is_named(real, monkeypatch):
+    use(monkeypatch, dataclasses.replace(real, pytriton=None, wheel=None, numpy="2.3.1"))
+    with pytest.raises(MissingExtra, match=r"pip install 'tritongen\[serve\]'") as caught:
+        environment.choose()
+    assert "numpy back to 1.x" in caught.value.hint
+    assert "doctor --setup" in caught.value.hint
+
+
+def test_where_the_extra_brings_no_triton_nothing_names_it(real, monkeypatch):
+    bare = dataclasses.replace(real, version=(3, 13, 1), pytriton=None, wheel=None, numpy="2.3.1", onnxruntime=None)
+    use(monkeypatch, bare)
+    with pytest.raises(EnvironmentProblem) as caught:
+        environment.choose()
+    assert not isinstance(caught.value, MissingExtra)
+    assert "doctor --setup" in caught.value.hint
+    for item in environment.shortcomings(bare):
+        assert "pip install" not in item.fix
+        assert "doctor --setup" in item.fix
+
+
 def test_every_shortcoming_is_told_at_once(real, monkeypatch):
     use(monkeypatch, dataclasses.replace(real, pytriton=None, libpython=None, numpy="2.1.0"))
     with pytest.raises(EnvironmentProblem) as caught:

@@ -58,6 +58,12 @@ def test_a_remark_that_another_line_ran_into_is_no_remark():
     assert log.read(log.REMARK + '{"model": "m", "teI1129 18:47:30 some other line').remarks == ()
 
 
+def test_a_stub_that_could_not_be_executed():
+    lines = "Failed to run python backend stub. Errno = 2\nPython backend stub path: /x/triton_python_backend_stub\n"
+    assert log.read(TEXT).stub_error is None
+    assert log.read(TEXT + lines).stub_error == 2
+
+
 def test_taken_ports():
     text = "\n".join(
         f"E{HEAD} main.cc:245] \"failed to start {service} service: Unavailable - Socket '127.0.0.1:{port}' already in use \""

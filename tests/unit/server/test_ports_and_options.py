@@ -37,6 +37,29 @@ def test_a_taken_default_is_replaced(defaults, listener, monkeypatch):
     assert found.metrics == defaults["metrics"]
 
 
+def test_only_a_default_that_was_meant_and_is_taken_is_warned_of(defaults, listener, monkeypatch):
+    assert ports.choose(ServerOptions()).warnings() == ()
+    monkeypatch.setattr(ports, "DEFAULTS", defaults | {"grpc": listener})
+    assert ports.choose(ServerOptions(grpc_port=0)).warnings() == ()
+    found = ports.choose(ServerOptions())
+    assert found.warnings() == (
+        f"of Triton's default ports, another program has {listener} (grpc) and answers there; this server listens on {found.grpc} (grpc) instead",
+    )
+
+
+@pytest.mark.parametrize("release", ["99.99", "25.00", "25.13", "25.8", "2508", "25.08 "])
+def test_what_is_no_release_is_refused(release):
+    with pytest.raises(InputError, match="the release is"):
+        ServerOptions(release=release)
+
+
+def test_a_release_that_is_well_formed_and_not_known_is_a_warning():
+    assert ServerOptions(release="25.08").warnings() == ()
+    assert ServerOptions().warnings() == ()
+    (told,) = ServerOptions(release="31.12").warnings()
+    assert "release 31.12 is not known" in told
+
+
 def test_a_number_means_this_port(defaults):
     wanted = ports._any_free("127.0.0.1", set(defaults.values()))
     found = ports.choose(ServerOptions(http_port=wanted))
