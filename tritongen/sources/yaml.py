@@ -39,7 +39,7 @@ MAX_NODES = 300_000
 MAX_ALIASED_NODES = 100_000
 """How many nodes all aliases may stand for together. Ten aliases of ten aliases, ten levels deep, would be ten thousand million."""
 
-_COLLECTION_TAGS = {None, "!", TAG_PREFIX + "map", TAG_PREFIX + "seq"}
+_PLAIN_TAGS = {None, "!"}
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,9 @@ class _Builder:
     def _begin(self, event: Any, start: int) -> None:
         if len(self._open) >= MAX_DEPTH:
             self._stop("TG006", f"lists and mappings are nested deeper than {MAX_DEPTH} levels", start, "no setting is that deep: check the brackets")
-        node = Node(start, entries={}) if isinstance(event, MappingStartEvent) else Node(start, items=[])
-        if event.tag not in _COLLECTION_TAGS:
+        is_mapping = isinstance(event, MappingStartEvent)
+        node = Node(start, entries={}) if is_mapping else Node(start, items=[])
+        if event.tag not in {*_PLAIN_TAGS, TAG_PREFIX + ("map" if is_mapping else "seq")}:
             problem, hint = _unknown_tag(event.tag)
             self._report("TG006", problem, start, hint)
             node.faulty = True
@@ -227,6 +228,8 @@ class _Builder:
         entries = mapping.entries
         if entries is None or key.faulty:
             return
+        if mapping.faulty and not isinstance(key.scalar, str):
+            return  # with an unknown tag, such as !!set, its keys may be anything
         if not isinstance(key.scalar, str):
             kind = "a list or a mapping" if key.height else f"read as {_shown(key.scalar)}"
             hint = "check the brackets: texts like {x} and [x] need quotes" if key.height else f'put the key in quotes: "{_shown(key.scalar)}"'

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.errors import InputError, SpecError
+from tritongen.errors import InputError, ModelFileError, SpecError
+from tritongen.signature.modelfile import opened
 from tritongen.sources import Found, Node, SourceText, parse_yaml, read_text
 from tritongen.spec.findings import Wording, key_name, word
 from tritongen.spec.models import SPEC_VERSION, Source, Spec, same_name_problem, same_names
@@ -69,11 +70,11 @@ class LoadedSpec:
 def load_spec(path: Path) -> LoadedSpec:
     """Reads and validates a spec file.
 
-    Files that go into the repository as they are (labels, .npy samples) are looked for, and packages are located; whether a model file exists is for its reader
-    to say.
+    Files that go into the repository as they are (labels, .npy samples) are looked for, and packages are located. Model files are for their reader to judge;
+    but where the spec has faults, so that no reader is asked, those that cannot be opened are among the findings.
 
     Raises:
-        SpecError: with every finding, in the order of the text; the codes are TG001 to TG017.
+        SpecError: with every finding, in the order of the text; the codes are TG001 to TG017, and TG020 to TG023.
     """
     try:
         source = read_text(path)
@@ -86,6 +87,7 @@ def load_spec(path: Path) -> LoadedSpec:
     checked = _Check(source, root, path.absolute().parent)
     checked.run()
     if findings := [*parsed.problems, *checked.findings]:
+        findings += checked.absent
         raise SpecError(sorted(dict.fromkeys(findings), key=lambda finding: (_order(finding.location), finding.code)))
     assert checked.spec is not None
     return LoadedSpec(checked.spec, path, checked.places)
@@ -125,6 +127,11 @@ class _Places:
         """True for a model's key that was written under `defaults`."""
         return len(path) > 2 and path[0] == "models" and self.root.find(path).depth == 2 and self.root.find(("defaults", path[2])).depth == 2
 
+    def is_faulty(self, path: KeyPath) -> bool:
+        """True where the value itself was found faulty already, or is part of one that was: nobody knows what an unknown tag makes of what it stands before."""
+        parts = (self.find(path[:length]) for length in range(1, len(path) + 1))
+        return self.root.faulty or any(found.node.faulty for length, found in enumerate(parts, 1) if found.depth == length)
+
     def of_key(self, path: KeyPath) -> Location:
         return self.source.location(self.find(path).key_start)
 
@@ -134,13 +141,14 @@ class _Places:
 
 
 class _Check:
-    """One validation of one tree: fills `findings`, and `spec` where there are none."""
+    """One validation of one tree: fills `findings`, and `spec` where there are none; `absent` are model files that cannot be opened."""
 
     def __init__(self, source: SourceText, root: Node, folder: Path) -> None:
         self.places = _Places(source, root)
         self.data: dict[str, Any] = root.plain()
         self.folder = folder
         self.findings: list[Diagnostic] = []
+        self.absent: list[Diagnostic] = []
         self.spec: Spec | None = None
         self._empty: set[KeyPath] = set()
 
@@ -153,14 +161,14 @@ class _Check:
             self.spec = Spec.model_validate(self.data)
         except ValidationError as error:
             errors = error.errors(include_url=False)
-            in_defaults = {tuple(detail["loc"])[1:] for detail in errors if detail["loc"][:1] == ("defaults",)}
+            in_defaults = {(tuple(detail["loc"])[1:], word(detail).message) for detail in errors if detail["loc"][:1] == ("defaults",)}
             for detail in errors:
-                path = tuple(detail["loc"])
-                if self.places.is_inherited(path) and path[2:] in in_defaults:
+                path, wording = tuple(detail["loc"]), word(detail)
+                if self.places.is_inherited(path) and (path[2:], wording.message) in in_defaults:
                     continue  # said once, for the defaults
                 if detail["type"] == "too_short" and detail["input"]:
                     continue  # pydantic counts only the items that were fine, and the others are reported
-                self._pydantic(path, word(detail))
+                self._pydantic(path, wording)
         self._names()
         for index, model in enumerate(self._models()):
             self._files(index, model)
@@ -170,7 +178,10 @@ class _Check:
         return models if isinstance(models, list) else []
 
     def _add(self, path: KeyPath, wording: Wording, location: Location) -> None:
-        """Adds a finding, with the model's name in front of the key where the place alone does not tell which model is meant."""
+        self.findings.append(self._finding(path, wording, location))
+
+    def _finding(self, path: KeyPath, wording: Wording, location: Location) -> Diagnostic:
+        """A finding, with the model's name in front of the key where the place alone does not tell which model is meant."""
         name = self._model_name(path)
         key = key_name(path[:-1] if wording.at_key else path)
         own = str(path[-1])
@@ -178,7 +189,7 @@ class _Check:
         message = wording.message if named else f"{key}: {wording.message}"
         if name and self.places.is_inherited(path):
             message = f"model {name!r}: {message}"
-        self.findings.append(Diagnostic(wording.code, message, location, consequence=wording.consequence, hint=wording.hint, model=name))
+        return Diagnostic(wording.code, message, location, consequence=wording.consequence, hint=wording.hint, model=name)
 
     def _model_name(self, path: KeyPath) -> str:
         if len(path) > 1 and path[0] == "models" and isinstance(path[1], int):
@@ -188,8 +199,7 @@ class _Check:
         return ""
 
     def _pydantic(self, path: KeyPath, wording: Wording) -> None:
-        found = self.places.find(path)
-        if wording.code == "TG014" or path in self._empty or (found.depth == len(path) and found.node.faulty):
+        if wording.code == "TG014" or path in self._empty or self.places.is_faulty(path):
             return  # said elsewhere
         self._add(path, wording, self.places.of_key(path) if wording.at_key else self.places.of_value(path))
 
@@ -247,17 +257,25 @@ class _Check:
             return
         for key, name, text in _copied_files(model):
             here: KeyPath = ("models", index, key, name)
-            if not self.places.find(here).node.faulty and (fault := check_inside(text, self.folder)):
+            if not self.places.is_faulty(here) and (fault := check_inside(text, self.folder)):
                 self._add(here, Wording("TG016", *fault), self.places.of_value(here))
         here = ("models", index, "source")
+        if self.places.is_faulty(here):
+            return
         try:
-            source = _SOURCE.validate_python(model.get("source"))
-            resolve_source(source, self.folder)
+            path = resolve_source(_SOURCE.validate_python(model.get("source")), self.folder)
+            with opened(path):
+                return
         except ValidationError:
             return  # said already, by the validation of the whole
         except SpecError as error:
-            for finding in error.diagnostics:
-                self._add(here, Wording(finding.code, finding.message, finding.hint), self.places.of_value(here))
+            self.findings += [self._source(here, finding, finding.message) for finding in error.diagnostics]
+        except ModelFileError as error:
+            self.absent += [self._source(here, finding, f"{finding.location}: {finding.message}") for finding in error.diagnostics]
+
+    def _source(self, here: KeyPath, finding: Diagnostic, message: str) -> Diagnostic:
+        """What is wrong with a model's file, at the place in the spec that names it."""
+        return self._finding(here, Wording(finding.code, message, finding.hint, finding.consequence), self.places.of_value(here))
 
 
 def _copied_files(model: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.parts import (
@@ -29,7 +29,20 @@ from tritongen.spec.parts import (
     VersionPolicy,
     listed,
 )
-from tritongen.spec.values import ModelName, ModelVersion, PathText, PositiveInt, Release, Sample, ServerPath, Warmup, problem
+from tritongen.spec.values import (
+    ModelName,
+    ModelVersion,
+    PathText,
+    PositiveInt,
+    Release,
+    Sample,
+    ServerPath,
+    Warmup,
+    number_problems,
+    order_problems,
+    problem,
+    raise_all,
+)
 
 __all__ = [
     "SPEC_VERSION",
@@ -166,23 +179,26 @@ class ModelSpec(Settings):
             )
         return threads
 
-    @field_validator("warmup")
+    @field_validator("warmup", mode="wrap")
     @classmethod
-    def _warmup_fits(cls, warmup: Any, info: ValidationInfo) -> Any:
+    def _warmup_fits(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
         batching = info.data.get("batching")
-        if warmup == "auto" or batching is None or batching.max is None:
-            return warmup
-        if above := [size for size in warmup if size > max(batching.max, 1)]:
+        if batching is None or batching.max is None or not isinstance(value, list | tuple):
+            return handler(value)
+        sizes, problems = number_problems(value)
+        most = max(batching.max, 1)
+        if above := [size for size in sizes if size > most]:
             off = batching.max == 0
-            raise problem(
-                f"batching is off, so {listed(above)} cannot be warmed up"
-                if off
-                else f"{listed(above)} {'is' if len(above) == 1 else 'are'} above batching.max: {batching.max}",
+            message = f"{listed(above)} {'is' if len(above) == 1 else 'are'} above batching.max: {batching.max}"
+            fault = problem(
+                f"batching is off, so {listed(above)} cannot be warmed up" if off else message,
                 code="TG015",
                 consequence="Triton refuses to load a model when a warmup sample is larger than max_batch_size",
-                hint="write warmup: [1]" if off else f"warm up sizes up to {batching.max}, or raise batching.max",
+                hint="write warmup: [1]" if off else f"warm up sizes up to {batching.max}, or raise batching.max to {max(above)}",
             )
-        return warmup
+            problems.append(fault)
+        raise_all([*problems, *order_problems(sizes, "batch sizes", most=most)], value)
+        return tuple(sizes)
 
 
 class Target(Strict):

@@ -6,13 +6,23 @@ earlier ones that were fine: it runs even where an unrelated key is wrong, and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from tritongen.spec.units import Duration
 from tritongen.spec.values import (
@@ -26,8 +36,10 @@ from tritongen.spec.values import (
     Size32,
     VersionNumber,
     describe,
+    order_problems,
     problem,
-    sorted_unique,
+    raise_all,
+    together,
     whole_numbers,
 )
 
@@ -45,6 +57,13 @@ class Source(Strict):
 
     package: PackageName | None = Field(None, description="Import name of an installed Python package that carries the file; it is located, never imported.")
     path: PathText = Field(description="Path of the ONNX file: relative to the spec's folder (~ and absolute paths work too), or relative to the package.")
+
+    @field_validator("path")
+    @classmethod
+    def _no_url(cls, path: str) -> str:
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path):
+            raise problem(f"URLs are not read: {path[:80]!r}", hint="download the file, and write its path relative to the spec's folder")
+        return path
 
     @field_validator("path")
     @classmethod
@@ -80,25 +99,10 @@ class Batching(Strict):
         " Sets dynamic_batching.max_queue_delay_microseconds. Default: no waiting.",
     )
 
-    @field_validator("preferred")
+    @field_validator("preferred", mode="wrap")
     @classmethod
-    def _preferred_fit(cls, preferred: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        most = info.data.get("max")
-        if preferred and most == 0:
-            raise problem(
-                "batching is off (max: 0), so there is no batch size to prefer",
-                code="TG015",
-                consequence="Triton refuses a preferred size above max_batch_size",
-                hint="remove preferred, or set max to the largest size that should be formed",
-            )
-        if most is not None and (above := [size for size in preferred if size > most]):
-            raise problem(
-                f"{listed(above)} {'is' if len(above) == 1 else 'are'} above max: {most}",
-                code="TG015",
-                consequence="Triton refuses to load a model whose preferred batch size is above max_batch_size",
-                hint=f"raise max to {max(above)}, or prefer {[size for size in preferred if size <= most]}",
-            )
-        return sorted_unique(preferred, "preferred sizes")
+    def _preferred_fit(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        return together(value, handler, lambda sizes, _: _preferred_problems(sizes, info.data.get("max")))
 
     @field_validator("max_queue_delay_us")
     @classmethod
@@ -111,6 +115,30 @@ class Batching(Strict):
                 hint="remove max_queue_delay, or set max to at least 2",
             )
         return delay
+
+
+def _preferred_problems(sizes: list[int], most: int | None) -> Iterator[PydanticCustomError]:
+    """What is wrong with preferred sizes; every remedy gives a list that is right as a whole."""
+    disorder = order_problems(sizes, "preferred sizes", most=most)
+    above, ascending = [size for size in sizes if most is not None and size > most], sorted(set(sizes))
+    rewrite = f" and write preferred: {ascending}" if disorder else ""
+    if sizes and most == 0:
+        yield problem(
+            "batching is off (max: 0), so there is no batch size to prefer",
+            code="TG015",
+            consequence="Triton refuses a preferred size above max_batch_size",
+            hint=f"remove preferred, or set max to {max(sizes)} or more{rewrite}",
+        )
+        return
+    if above:
+        fitting = [size for size in ascending if size not in above]
+        yield problem(
+            f"{listed(above)} {'is' if len(above) == 1 else 'are'} above max: {most}",
+            code="TG015",
+            consequence="Triton refuses to load a model whose preferred batch size is above max_batch_size",
+            hint=f"raise max to {max(above)}{rewrite}, or {f'prefer {fitting}' if fitting else 'remove preferred'}",
+        )
+    yield from disorder
 
 
 def _batching_forms(value: object) -> object:
@@ -135,25 +163,27 @@ class ShapeRange(Strict):
     @field_validator("opt", "max")
     @classmethod
     def _ascending(cls, dims: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        for name in ("opt", "min"):
-            lower = info.data.get(name)
-            if lower is None or name == info.field_name:
-                continue
-            if len(lower) != len(dims):
-                raise problem(
-                    f"{info.field_name} has {len(dims)} dimension{'s' * (len(dims) != 1)} and {name} has {len(lower)}",
-                    code="TG015",
-                    hint="give min, opt and max the same number of dimensions, without the batch dimension",
-                )
-            for index, (low, high) in enumerate(zip(lower, dims, strict=True)):
-                if low > high:
-                    raise problem(
-                        f"dimension {index + 1} of {info.field_name} is {high}, below {name}: {low}",
-                        code="TG015",
-                        consequence="TensorRT refuses a profile in which min <= opt <= max does not hold",
-                        hint="order each dimension so that min <= opt <= max",
-                    )
-            break
+        name = next((name for name in ("opt", "min") if name != info.field_name and info.data.get(name) is not None), None)
+        if name is None:
+            return dims
+        lower = info.data[name]
+        if len(lower) != len(dims):
+            raise problem(
+                f"{info.field_name} has {len(dims)} dimension{'s' * (len(dims) != 1)} and {name} has {len(lower)}",
+                code="TG015",
+                hint="give min, opt and max the same number of dimensions, without the batch dimension",
+            )
+        problems = [
+            problem(
+                f"dimension {index + 1} of {info.field_name} is {high}, below {name}: {low}",
+                code="TG015",
+                consequence="TensorRT refuses a profile in which min <= opt <= max does not hold",
+                hint="order each dimension so that min <= opt <= max",
+            )
+            for index, (low, high) in enumerate(zip(lower, dims, strict=True))
+            if low > high
+        ]
+        raise_all(problems, dims)
         return dims
 
     @property
@@ -187,23 +217,21 @@ class InstanceGroup(Strict):
     count: PositiveInt = Field(1, description="Copies on each GPU (or on the CPU). Each holds its own weights. Sets count.")
     gpus: tuple[Size32, ...] = Field((), description="GPU numbers to use, with kind: gpu only. Default: every GPU, each with count copies. Sets gpus.")
 
-    @field_validator("gpus")
+    @field_validator("gpus", mode="wrap")
     @classmethod
-    def _only_with_gpu(cls, gpus: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        kind = info.data.get("kind", "gpu")
-        if gpus and kind != "gpu":
-            raise problem(
-                f"gpus is for kind: gpu, and the kind is {kind}",
-                code="TG015",
-                consequence="Triton reads kind auto as cpu where a listed GPU is missing, and then refuses the model"
-                if kind == "auto"
-                else f"Triton refuses to load a model with gpus in a group of kind {kind}",
-                hint="write kind: gpu, or remove gpus",
-            )
-        if len(set(gpus)) != len(gpus):
-            twice = next(gpu for gpu in gpus if gpus.count(gpu) > 1)
-            raise problem(f"GPU {twice} is listed twice", hint=f"write gpus: {list(dict.fromkeys(gpus))}, and use count for more copies on one GPU")
-        return gpus
+    def _only_with_gpu(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        return together(value, handler, lambda gpus, _: _gpu_problems(gpus, info.data.get("kind", "gpu")))
+
+
+def _gpu_problems(gpus: list[int], kind: str) -> Iterator[PydanticCustomError]:
+    if gpus and kind != "gpu":
+        consequence = f"Triton refuses to load a model with gpus in a group of kind {kind}"
+        if kind == "auto":
+            consequence = "Triton reads kind auto as cpu where a listed GPU is missing, and then refuses the model"
+        yield problem(f"gpus is for kind: gpu, and the kind is {kind}", code="TG015", consequence=consequence, hint="write kind: gpu, or remove gpus")
+    if twice := [gpu for gpu in dict.fromkeys(gpus) if gpus.count(gpu) > 1]:
+        message = f"GPU {twice[0]} is listed twice" if len(twice) == 1 else f"GPUs {listed(twice)} are listed twice"
+        yield problem(message, hint=f"write gpus: {list(dict.fromkeys(gpus))}, and use count for more copies on one GPU")
 
 
 def _instance_forms(value: object) -> object:
@@ -233,17 +261,20 @@ class VersionPolicy(Strict):
             raise problem(f"count is for policy: latest, and the policy is {info.data['policy']}", code="TG015", hint="remove count, or write policy: latest")
         return count
 
-    @field_validator("versions")
+    @field_validator("versions", mode="wrap")
     @classmethod
-    def _versions_fit(cls, versions: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        policy = info.data.get("policy")
-        if policy == "specific" and not versions:
-            raise problem(
-                "policy: specific needs the versions to serve", code="TG009", consequence="Triton would serve no version at all", hint="add versions: [1]"
-            )
-        if policy in ("latest", "all") and versions:
-            raise problem(f"versions is for policy: specific, and the policy is {policy}", code="TG015", hint="remove versions, or write policy: specific")
-        return sorted_unique(versions, "versions")
+    def _versions_fit(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        return together(value, handler, lambda versions, is_whole: _version_problems(versions, info.data.get("policy"), is_whole=is_whole))
+
+
+def _version_problems(versions: list[int], policy: str | None, *, is_whole: bool) -> Iterator[PydanticCustomError]:
+    if policy == "specific" and not versions and is_whole:
+        consequence = "Triton would serve no version at all"
+        yield problem("policy: specific needs the versions to serve", code="TG009", consequence=consequence, hint="add versions: [1]")
+    if policy in ("latest", "all") and versions:
+        message = f"versions is for policy: specific, and the policy is {policy}"
+        yield problem(message, code="TG015", hint="remove versions, or write policy: specific")
+    yield from order_problems(versions, "versions")
 
 
 @dataclass(frozen=True)

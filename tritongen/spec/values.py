@@ -7,13 +7,13 @@ spec refuses a value: the loader turns it into a finding, plain pydantic users s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1
@@ -24,6 +24,44 @@ CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 def problem(message: str, *, code: str = "TG011", hint: str = "", consequence: str = "") -> PydanticCustomError:
     """An error for pydantic that carries a whole finding: `code` and the sentences of `tritongen.diagnostics.Diagnostic`."""
     return PydanticCustomError("tritongen", "{message}", {"message": message, "code": code, "hint": hint, "consequence": consequence})
+
+
+def raise_all(problems: Sequence[PydanticCustomError], value: object) -> None:
+    """Raises everything that is wrong with a value at once; nothing where nothing is."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise ValidationError.from_exception_data("value", [InitErrorDetails(type=found, input=value) for found in problems])
+
+
+def together(value: object, handler: Callable[[object], Any], judge: Callable[[list[Any], bool], Iterable[PydanticCustomError]]) -> Any:
+    """A list as its type and a rule judge it, with the findings of both: an item that is wrong does not hide what is wrong with the others.
+
+    `judge` gets the items that are fine, and whether these are all.
+    """
+    try:
+        checked = handler(value)
+    except ValidationError as error:
+        if not isinstance(value, list | tuple):
+            raise
+        found = [_again(detail) for detail in error.errors(include_url=False)]
+        wrong = {detail["loc"][0] for detail in found if detail["loc"]}
+        items, is_whole = [item for index, item in enumerate(value) if index not in wrong], False
+    else:
+        found, items, is_whole = [], list(checked), True
+    found += [InitErrorDetails(type=fault, input=value) for fault in judge(items, is_whole)]
+    if found:
+        raise ValidationError.from_exception_data("value", found)
+    return checked
+
+
+def _again(detail: ErrorDetails) -> InitErrorDetails:
+    """An error that was raised, to be raised with others."""
+    kind: str | PydanticCustomError = detail["type"]
+    context = detail.get("ctx", {})
+    if kind == "tritongen":
+        kind = PydanticCustomError("tritongen", "{message}", context)
+    return InitErrorDetails(type=kind, loc=detail["loc"], input=detail["input"], ctx=context)
 
 
 def describe(value: object) -> str:
@@ -57,27 +95,23 @@ Dims = Annotated[tuple[Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)], .
 
 def _check_name(value: str) -> str:
     """A model name that Triton, file systems, URLs and shells all keep as it is."""
-    consequence = "the name is a folder of the repository and a segment of every request's URL"
     hint = "start with a letter, a digit or _, then use letters, digits and _ . + -"
     if not value:
         raise problem("a model's name cannot be empty", code="TG013", hint=hint, consequence="Triton refuses a model without a name")
+    problems = []
     if value.startswith("."):
-        raise problem(
-            f"{value[:60]!r} starts with a dot",
-            code="TG013",
-            hint=hint,
-            consequence="hidden folders are skipped by copy tools, and . and .. are not folders of their own",
-        )
+        consequence = "hidden folders are skipped by copy tools, and . and .. are not folders of their own"
+        problems.append(problem(f"{value[:60]!r} starts with a dot", code="TG013", hint=hint, consequence=consequence))
     if len(value.encode("utf-8", "replace")) > 255:
-        raise problem(
-            f"the name {value[:20]!r}… is longer than 255 bytes", code="TG013", hint="shorten it", consequence="file systems refuse such a folder name"
-        )
-    if not re.fullmatch(NAME_PATTERN, value):
-        wrong = sorted({character for character in value if not re.fullmatch(r"[A-Za-z0-9_.+-]", character)}) or [value[0]]
-        listed = ", ".join(repr(character) for character in wrong[:5])
-        raise problem(
-            f"the name {value[:60]!r} has characters that do not survive in a URL or a shell: {listed}", code="TG013", hint=hint, consequence=consequence
-        )
+        message = f"the name {value[:20]!r}… is longer than 255 bytes"
+        problems.append(problem(message, code="TG013", hint="shorten it", consequence="file systems refuse such a folder name"))
+    rest = value.lstrip(".")
+    if rest and not re.fullmatch(NAME_PATTERN, rest):
+        wrong = sorted({character for character in rest if not re.fullmatch(r"[A-Za-z0-9_.+-]", character)}) or [rest[0]]
+        message = f"the name {value[:60]!r} has characters that do not survive in a URL or a shell: {', '.join(repr(character) for character in wrong[:5])}"
+        consequence = "the name is a folder of the repository and a segment of every request's URL"
+        problems.append(problem(message, code="TG013", hint=hint, consequence=consequence))
+    raise_all(problems, value)
     return value
 
 
@@ -151,27 +185,36 @@ def _check_package(value: str) -> str:
 PackageName = Annotated[str, AfterValidator(_check_package), WithJsonSchema({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
 
 
-def sorted_unique(values: tuple[int, ...], what: str) -> tuple[int, ...]:
-    """The values, if they ascend without repetition. Raises a problem that names the first one out of place and gives the right list."""
+def order_problems(values: Sequence[int], what: str, *, most: int | None = None) -> list[PydanticCustomError]:
+    """The problem of values that do not ascend without repetition: names the first one out of place, and gives the right list, without those above `most`."""
     for before, value in pairwise(values):
         if value <= before:
             fault = f"{value} is there twice" if value == before else f"{value} stands after {before}"
-            raise problem(f"{what} must ascend, each once: {fault}", hint=f"write {sorted(set(values))}")
-    return values
+            right = sorted({size for size in values if most is None or size <= most})
+            return [problem(f"{what} must ascend, each once: {fault}", hint=f"write {right}" if right else "remove the key")]
+    return []
+
+
+def number_problems(value: Sequence[object], *, least: int = 1, most: int = INT32_MAX) -> tuple[list[int], list[PydanticCustomError]]:
+    """The whole numbers between `least` and `most` in a list, and a problem for each item that is none."""
+    numbers: list[int] = []
+    problems: list[PydanticCustomError] = []
+    for index, item in enumerate(value):
+        if not isinstance(item, int) or isinstance(item, bool):
+            message = f"expected a list of whole numbers, item {index + 1} is {describe(item)}"
+            problems.append(problem(message, code="TG010", hint="write numbers without quotes or decimals"))
+        elif not least <= item <= most:
+            limit = f"at least {least}" if item < least else f"at most {most}"
+            problems.append(problem(f"item {index + 1} is {item}, and it must be {limit}", hint=f"write whole numbers of {limit}"))
+        else:
+            numbers.append(item)
+    return numbers, problems
 
 
 def whole_numbers(value: Sequence[object], *, least: int = 1, most: int = INT32_MAX) -> tuple[int, ...]:
-    """A list of whole numbers between `least` and `most`. Raises one problem that names the first item that is none."""
-    numbers: list[int] = []
-    for index, item in enumerate(value):
-        if not isinstance(item, int) or isinstance(item, bool):
-            raise problem(
-                f"expected a list of whole numbers, item {index + 1} is {describe(item)}", code="TG010", hint="write numbers without quotes or decimals"
-            )
-        if not least <= item <= most:
-            limit = f"at least {least}" if item < least else f"at most {most}"
-            raise problem(f"item {index + 1} is {item}, and it must be {limit}", hint=f"write whole numbers of {limit}")
-        numbers.append(item)
+    """A list of whole numbers between `least` and `most`. Raises a problem for every item that is none."""
+    numbers, problems = number_problems(value, least=least, most=most)
+    raise_all(problems, value)
     return tuple(numbers)
 
 
@@ -183,7 +226,9 @@ def _check_warmup(value: object) -> object:
         raise problem(
             f"expected auto, none or a list of batch sizes, got {describe(value)}", code="TG010", hint="write warmup: auto, warmup: none or warmup: [1, 8]"
         )
-    return sorted_unique(whole_numbers(value), "batch sizes")
+    sizes, problems = number_problems(value)
+    raise_all([*problems, *order_problems(sizes, "batch sizes")], value)
+    return tuple(sizes)
 
 
 Warmup = Annotated[

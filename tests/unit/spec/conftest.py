@@ -13,6 +13,8 @@ class Folder:
 
     def __init__(self, path):
         self.path = path
+        for name in MODEL_FILES:
+            (path / name).write_bytes(b"x")
 
     def write(self, text):
         file = self.path / "spec.yaml"
@@ -39,6 +41,8 @@ class Folder:
         return self.finding(ONE_MODEL.format(text))
 
 
+MODEL_FILES = ("m.onnx", "a.onnx", "b.onnx", "c.onnx")
+"""Files that specs may name as sources; what they hold is not the spec's affair."""
 ONE_MODEL = "version: 1\nmodels:\n  - {{name: m, source: m.onnx, {}}}\n"
 
 

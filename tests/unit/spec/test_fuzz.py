@@ -32,7 +32,7 @@ models:
       response_cache: {enable: true}
   - <<: *first
     name: other
-    source: {package: pydantic, path: models/x.onnx}
+    source: {package: pydantic, path: main.py}
 """
 LINES = VALID.splitlines(keepends=True)
 FUZZ = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -139,4 +139,5 @@ def test_any_values_under_known_keys(model, defaults):
 
 def test_the_valid_spec_is_valid(tmp_path):
     (tmp_path / "spec.yaml").write_text(VALID)
+    (tmp_path / "resnet50.onnx").write_bytes(b"x")
     assert len(load_spec(tmp_path / "spec.yaml").spec.models) == 2

@@ -84,8 +84,8 @@ GOOD = [
     spec_of("config: {a: {b: [1, null]}}"),
     spec_of("cpu_threads: 2", top="triton: {release: '24.10', engine_cache: /a/b}\nrepository: out"),
     spec_of("", top="defaults: {batching: none, instances: {kind: gpu}, warmup: [1], version: auto, versions: {count: 2}}"),
-    "version: 1\nmodels: [{name: a.b, source: {package: pydantic, path: x/y.onnx}}]",
-    "version: 1\nmodels: [{name: a, source: {path: x.onnx}}]",
+    "version: 1\nmodels: [{name: a.b, source: {package: pydantic, path: main.py}}]",
+    "version: 1\nmodels: [{name: a, source: {path: b.onnx}}]",
 ]
 
 BAD = [
