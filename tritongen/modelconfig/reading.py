@@ -3,9 +3,10 @@
 Triton parses the file with C++ protobuf's `TextFormat`; Python's `google.protobuf.text_format` is another parser with the same purpose. `ReadConfig.ok` says
 what the C++ one says. `DIFFERENCES` lists every kind of text on which the two are known to disagree; everywhere else the tests hold this reader against both.
 
-Findings made here, all of severity error:
+Findings made here, all of severity error but for the first:
 
-    TG200  the file is something else: too large, binary, another encoding, JSON, YAML, a web page, a Git LFS pointer
+    TG076  the file is too large to be read, which is a limit of this reader: a warning
+    TG200  the file is something else: binary, another encoding, JSON, YAML, a web page, a Git LFS pointer
     TG201  a bracket is not closed, or closed twice
     TG202  a colon, a comma or braces are missing, surplus or another character
     TG203  text that means nothing where it stands
@@ -34,7 +35,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritongen.diagnostics import Diagnostic, Location
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.modelconfig.binding import Binder
 from tritongen.modelconfig.binding_notes import Path, Place
 from tritongen.modelconfig.binding_scalars import Finding
@@ -47,7 +48,7 @@ from tritongen.sources.pbtxt_tree import Edit, FaultKind
 from tritongen.sources.text import SourceText
 
 MAX_BYTES = 500_000
-"""A larger file is refused unread, to stay within two seconds. Protobuf itself sets no limit; an ensemble of a thousand steps has some 200 kilobytes."""
+"""A larger file is not read, to stay within two seconds. Protobuf itself sets no limit; an ensemble of a thousand steps has some 200 kilobytes."""
 
 MAX_FINDINGS = 100
 """More findings than this are not listed."""
@@ -108,7 +109,7 @@ class ReadConfig:
     """What a config.pbtxt says.
 
     Attributes:
-        ok: whether Triton's parser accepts the file.
+        ok: whether Triton's parser accepts the file; False for one that is too large for this reader, too.
         config: the `ModelConfig`: complete where the file is accepted, else all that could be understood, with obvious mistakes corrected. Bytes of a string
             that are no UTF-8 are U+FFFD in it: protobuf for Python cannot hold them.
         diagnostics: everything that is wrong, in the order of the file; empty where the file is accepted.
@@ -142,8 +143,9 @@ class ReadConfig:
 def read_config(source: bytes, path: str) -> ReadConfig:
     """Reads the bytes of a config.pbtxt; `path` is what findings show. Never raises for what is in the file."""
     if len(source) > MAX_BYTES:
-        message = f"the file has {len(source):,} bytes, and more than {MAX_BYTES:,} are not read"
-        finding = Diagnostic("TG200", message, Location(path, 1), "Triton sets no limit, but no config is that large", "check that it is the right file")
+        message = f"config.pbtxt was not read: it has {len(source):,} bytes, and more than {MAX_BYTES:,} are not read"
+        consequence = "Triton sets no limit and may load it; nothing about this model was checked"
+        finding = Diagnostic("TG076", message, Location(path, 1), consequence, "check that it is the right file", severity=Severity.WARNING)
         return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {}, {})
     codec, encoding_name = encoding(source)
     text = source.decode(codec or "utf-8", errors="replace" if codec else "surrogateescape").removeprefix("\ufeff")

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CONFIG_NAME = "config.pbtxt"
-CONFIG_LIMIT_BYTES = 16 << 20
-"""A config above this size is not read: no person and no tool writes one."""
+from tritongen.modelconfig.reading import MAX_BYTES
 
+CONFIG_NAME = "config.pbtxt"
 _MOST_ENTRIES = 50_000
 _DEEPEST = 8
 
@@ -54,11 +53,6 @@ class ModelFolder:
     config: bytes | None = None
     config_problem: str = ""
     truncated: bool = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything below was looked at; of a folder with very many files only a part is."""
-        return len(self.entries) < _MOST_ENTRIES
 
     @property
     def subfolders(self) -> tuple[str, ...]:
@@ -145,8 +139,8 @@ def _read_config(path: Path, facts: FileFacts | None) -> tuple[bytes | None, str
         return None, {"folder": "it is a folder", "link": "it is a link that leads out of the repository, or nowhere"}.get(
             facts.kind, "it is not a regular file"
         )
-    if facts.size > CONFIG_LIMIT_BYTES:
-        return None, f"it has {facts.size / 2**20:.0f} MiB; that is no config"
+    if facts.size > MAX_BYTES:
+        return None, f"it has {facts.size:,} bytes, and more than {MAX_BYTES:,} are not read"
     try:
         return path.read_bytes(), ""
     except OSError as error:

@@ -94,7 +94,8 @@ RULES: tuple[Rule, ...] = (
         "Every version that Triton loads has its model file.",
         "NVIDIA's backends open <version>/<default_model_filename>, by default model.onnx, model.plan, model.pt, model.xml or model.py, in each "
         "loaded version, and one version that "
-        "fails fails the model: 'failed to stat file' (onnxruntime_backend, LoadModel). Backends that are not NVIDIA's are left alone.",
+        "fails fails the model: 'failed to stat file' (onnxruntime_backend, LoadModel). The python backend of 24.10 logs 'Python model file not found' and "
+        "waits for a process that has ended: the load never comes to an end (python_backend, pb_stub.cc). Backends that are not NVIDIA's are left alone.",
         'backend: "onnxruntime"  # and 1/ is empty',
         'backend: "onnxruntime"  # with 1/model.onnx',
         check=_missing,

@@ -70,7 +70,7 @@ def _file_problem(folder: ModelFolder, item: Any) -> tuple[str, str, Consequence
             Consequence.FRAGILE,
         )
     facts = folder.entries.get(path)
-    if not folder.whole or (facts is not None and facts.kind == "link") or _is_link(folder, path):
+    if folder.truncated or (facts is not None and facts.kind == "link") or _is_link(folder, path):
         return None
     if facts is None or facts.kind != "file" or not name or _FOLDER not in folder.entries:
         return f"there is no file {_FOLDER}/{name}" if name else "the file has no name", _elsewhere(folder, name), Consequence.REFUSED

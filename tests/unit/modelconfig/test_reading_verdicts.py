@@ -12,6 +12,7 @@ from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tritongen.diagnostics import Severity
 from tritongen.modelconfig import ModelConfig
 from tritongen.modelconfig.reading import DIFFERENCES, MAX_BYTES, MAX_FINDINGS, apply_fixes, read_config
 
@@ -203,11 +204,11 @@ def test_time_does_not_explode(piece):
     assert seconds(100_000) < 0.1 + 15 * max(seconds(20_000), 0.004)
 
 
-def test_a_file_that_is_too_large_is_refused_unread():
+def test_a_file_that_is_too_large_is_not_read_and_not_called_wrong():
     read = read_config(b"x" * (100 * MAX_BYTES), "m/config.pbtxt")
     assert not read.ok
     [finding] = read.diagnostics
-    assert finding.code == "TG200"
+    assert (finding.code, finding.severity) == ("TG076", Severity.WARNING)
     assert "50,000,000 bytes" in finding.message
 
 
