@@ -10,7 +10,8 @@ its place:
     ir 9
 
 `settings.json` beside the tree may set `release`, `gpus`, `auto_complete`; with `repositories` it names the folders that are repositories given together,
-with `beside` the codes of advice that any such tree gets, whatever the case is about. An empty folder is kept by a file named `.keep`, which is not copied.
+with `beside` the codes of advice that any such tree gets, whatever the case is about; `not_live` says why the embedded server cannot be asked about it. An
+empty folder is kept by a file named `.keep`, which is not copied.
 `NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes.
 """
 
@@ -67,10 +68,15 @@ def beside(source: Path) -> set[str]:
     return set(_settings(source).get("beside", []))
 
 
+def not_live(source: Path) -> str:
+    """Why the embedded server cannot judge a case; nothing where it can."""
+    return str(_settings(source).get("not_live", ""))
+
+
 def server_facts(source: Path) -> ServerFacts:
     """What a case says about the server."""
     given = _settings(source)
-    for ours in ("repositories", "beside"):
+    for ours in ("repositories", "beside", "not_live"):
         given.pop(ours, None)
     release = find_release(given.pop("release")) if "release" in given else None
     return ServerFacts(release=release, **given)

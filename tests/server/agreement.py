@@ -2,11 +2,15 @@
 
 One embedded server in explicit mode loads many small models, one request each; the rules judge the same folders. The server's core is NVIDIA's own code, so
 that for core's rules its word is the truth. What only a backend can judge is judged here by the embedded backend, which proves nothing about NVIDIA's: those
-verdicts are proved by the recorded ones (tests/unit/rules/test_probes.py).
+verdicts (`BACKEND_RULES`) are proved by the recorded ones (tests/unit/rules/test_probes.py), and are counted apart.
+
+Not every case can be asked: this server is of one release, has no GPU and a newer ONNX Runtime. Cases that it cannot judge are left out, each for a reason that
+is counted and printed; none is changed to make it fit, but for its models' names.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import threading
@@ -18,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from causes import explains
+
 from tritongen.check.engine import CheckOptions, check
 from tritongen.check.targets import Target, TargetKind
 from tritongen.releases import find_release
@@ -26,6 +32,9 @@ from tritongen.server import ServerOptions, start
 from tritongen.server.log import read as read_log
 
 EMBEDDED = find_release("24.10")
+_LOADED_TOGETHER = 24
+BACKEND_RULES = ("TG225", "TG226", "TG241", "TG29", "TG30", "TG34", "TG35")
+"""Rules, or whole families, that state what a backend does; all others state what core does."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +72,30 @@ def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -
 def _ask_one_server(repository: Path, options: ServerOptions, names: Sequence[str], workers: int) -> tuple[dict[str, str], dict[str, str]]:
     """Load models until all are asked or the server dies: the answers that came, and the reasons in its log."""
     died = threading.Event()
+    answers: dict[str, str | None] = {}
     with start(repository, options) as server:
         url = server.http_url
         with ThreadPoolExecutor(workers) as pool:
-            answers = dict(zip(names, pool.map(lambda name: _load(url, name, died), names), strict=True))
+            for first in range(0, len(names), _LOADED_TOGETHER):
+                some = names[first : first + _LOADED_TOGETHER]
+                answers |= zip(some, pool.map(lambda name: _ask(url, name, "load", died), some), strict=True)
+                # Hundreds of loaded models are hundreds of processes; an ensemble that still needs one of these loads it again.
+                list(pool.map(lambda name: _ask(url, name, "unload", died), [name for name in some if answers[name] == ""]))
         reasons = read_log(server.log()).reasons
     return {name: error for name, error in answers.items() if error is not None}, reasons
 
 
-def _load(url: str, name: str, died: threading.Event) -> str | None:
-    """Load one model through the API: nothing where it loads, the reason where it does not, None where the server is gone."""
+def _ask(url: str, name: str, what: str, died: threading.Event) -> str | None:
+    """Load or unload one model through the API: nothing where that works, the reason where it does not, None where the server is gone."""
     if died.is_set():
         return None
-    request = urllib.request.Request(f"{url}/v2/repository/models/{name}/load", data=b"{}", headers={"Content-Type": "application/json"}, method="POST")
+    request = urllib.request.Request(f"{url}/v2/repository/models/{name}/{what}", data=b"{}", headers={"Content-Type": "application/json"}, method="POST")
     try:
         with urllib.request.urlopen(request, timeout=120):
             return ""
     except urllib.error.HTTPError as error:
         return json.loads(error.read() or b"{}").get("error", "") or f"HTTP {error.code}"
-    except (urllib.error.URLError, ConnectionError):
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError):
         died.set()
         return None
 
@@ -110,9 +124,22 @@ def rename_models(tree: Path, prefix: str) -> list[str]:
     return [f"{prefix}{name}" for name in names]
 
 
+def is_of_core(codes: Sequence[str]) -> bool:
+    """Whether a verdict of these rules, or of none, is core's alone."""
+    return not any(code.startswith(BACKEND_RULES) for code in codes)
+
+
 def disagreements(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> Iterator[str]:
-    """One line for every model of which the two say different things."""
+    """One line for every model of which the two say different things: whether it loads, or why it does not."""
     for name, verdict in sorted(triton.items()):
         ours = rules[name]
         if verdict.loads != ours.loads:
             yield f"{name}: Triton {'loads it' if verdict.loads else f'refuses: {verdict.reasons}'}; the rules say {ours.reasons or 'fine'}"
+        elif not verdict.loads and not _fails_with_its_step(verdict, rules) and not explains(ours.reasons, verdict.reasons):
+            yield f"{name}: Triton refuses it for another reason: {verdict.reasons}; the rules say {ours.reasons}"
+
+
+def _fails_with_its_step(verdict: Verdict, rules: dict[str, Verdict]) -> bool:
+    """Whether an ensemble is refused for a step whose model is refused itself, as the rules say of that model; the cause is then its model's."""
+    step = re.search(r"depends on '([^']+)' which has no loaded version", " ".join(verdict.reasons))
+    return step is not None and not rules[step[1]].loads
