@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.diagnostics import Location
-from tritongen.modelconfig import DataType
+from tritongen.modelconfig import DataType, ModelInstanceGroup
 from tritongen.repository.stamp import read_stamp
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
@@ -122,6 +122,21 @@ def _devices(context: ModelContext) -> Iterator[Finding]:
             yield Finding(message, ("instance_group", index, "secondary_devices"), "keep one")
 
 
+def _off_the_gpu(context: ModelContext) -> Iterator[Finding]:
+    """Groups that are on the CPU as written, or that become so on a server without a GPU; KIND_GPU there is another rule's, and so are listed GPUs."""
+    if not context.is_plan:
+        return
+    hint = "write `kind: KIND_GPU`; where there is no GPU, serve the ONNX model in place of the plan"
+    for index, group in enumerate(context.config.instance_group):
+        if group.kind == ModelInstanceGroup.KIND_CPU and not group.gpus:
+            yield Finding(f"instance group {index + 1} is KIND_CPU, and this is a TensorRT plan, which runs on a GPU", ("instance_group", index, "kind"), hint)
+        elif group.kind == ModelInstanceGroup.KIND_AUTO and not group.gpus and context.server.gpus == 0:
+            message = f"instance group {index + 1} becomes KIND_CPU on a server without a GPU, and this is a TensorRT plan"
+            yield Finding(message, ("instance_group", index), hint)
+    if not context.config.instance_group and context.server.gpus == 0:
+        yield Finding("this is a TensorRT plan, and the server has no GPU", ("platform",) if context.config.platform else ("backend",), hint)
+
+
 def _cuda_elsewhere(context: ModelContext) -> Iterator[Finding]:
     if context.is_onnx and context.config.optimization.HasField("cuda"):
         message = "optimization.cuda has no effect: CUDA graphs and the other settings there are those of the tensorrt backend"
@@ -208,5 +223,16 @@ RULES: tuple[Rule, ...] = (
         'platform: "onnxruntime_onnx"\noptimization { cuda { graphs: true } }',
         _PLAN + "optimization { cuda { graphs: true } }",
         _cuda_elsewhere,
+    ),
+    Rule(
+        "TG357",
+        "plan-off-the-gpu",
+        Consequence.REFUSED,
+        "Every instance group of a plan is on a GPU.",
+        f"'TensorRT backend supports only GPU device' ({_SOURCE}/instance_state.cc). KIND_AUTO, and a config without groups, become KIND_CPU on a server "
+        "without a GPU (core/src/model_config_utils.cc, NormalizeInstanceGroup).",
+        _PLAN + "instance_group [ { kind: KIND_CPU } ]",
+        _PLAN + "instance_group [ { kind: KIND_GPU } ]",
+        _off_the_gpu,
     ),
 )
