@@ -208,6 +208,7 @@ def test_schema_is_json_and_names_every_key(tritongen):
         (["infer", "m", "--input", "x=no.npy"], "cannot be read"),
         (["render", "spec.yaml", "--prove-limit", "12parsecs"], "parsecs"),
         (["serve", "does/not/exist"], "neither a spec nor a model repository"),
+        (["serve", "--release", "99.99", "."], "the release is '99.99'"),
     ],
 )
 def test_wrong_arguments_are_exit_code_2_with_a_reason(tritongen, arguments, words):
@@ -215,6 +216,22 @@ def test_wrong_arguments_are_exit_code_2_with_a_reason(tritongen, arguments, wor
     assert result.code == 2
     assert words in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mlp.onnx", ["this is an ONNX model", "`tritongen init mlp.onnx`"]),
+        ("config.pbtxt", ["this is the config of one model"]),
+        ("M.PLAN", ["a TensorRT plan"]),
+    ],
+)
+def test_serving_a_file_of_another_kind_says_what_it_is(tritongen, project, monkeypatch, name, words):
+    monkeypatch.chdir(project)
+    (project / name).touch()
+    result = tritongen("serve", name)
+    assert result.code == 2
+    assert all(word in result.err for word in words), result.err
 
 
 def test_no_server_is_exit_code_3_and_says_where_it_looked(tritongen):

@@ -11,11 +11,12 @@ import pytest
 
 from tritongen.check.findings import CheckFinding
 from tritongen.diagnostics import Diagnostic, Location, Severity
+from tritongen.errors import ServerStartError
 from tritongen.report.checked import format_check
 from tritongen.report.github import format_github
 from tritongen.report.json import format_json
 from tritongen.report.sarif import format_sarif
-from tritongen.report.text import format_diagnostic, printable
+from tritongen.report.text import format_diagnostic, format_error, printable
 from tritongen.rules import Edit
 
 BYTES = os.fsdecode(b"bad\xff:,%\nname")
@@ -126,3 +127,11 @@ def test_what_a_terminal_would_obey_is_escaped():
     assert printable("größe → 1") == "größe → 1"
     assert printable(os.fsdecode(b"\xff")) == "\\xff"
     assert printable("\ud800") == "\\ud800"
+
+
+def test_a_reason_of_triton_is_said_once_and_the_log_where_there_is_none():
+    reasons = {"m": "unexpected inference input 'xx'"}
+    shown = format_error(ServerStartError("Triton did not load 1 of the models:\n  m: unexpected inference input 'xx'", reasons=reasons, log_tail="the log"))
+    assert shown.count("unexpected inference input 'xx'") == 1
+    assert "the log" not in shown
+    assert "the log" in format_error(ServerStartError("tritonserver ended with status 1", log_tail="the log"))
