@@ -17,6 +17,7 @@ from tritongen.dtypes import Dtype
 Array = np.ndarray[Any, Any]
 
 
+_PIECE = 1 << 20
 SAMPLES_PARAMETER = "tritongen.samples"
 """Key in a config's `parameters` under which the spec's small sample values travel to whoever asks the server for its config, as JSON by input name."""
 
@@ -126,9 +127,13 @@ def random_values(dtype: Dtype, shape: Sequence[int], rng: np.random.Generator) 
         array = np.empty(size, dtype=object)
         array.reshape(-1)[:] = [f"word{number}".encode() for number in rng.integers(0, 1000, size=array.size)]
         return array
-    if dtype.is_float:
-        return rng.standard_normal(size).astype(dtype.numpy)
-    return rng.integers(0, 2, size=size).astype(dtype.numpy)
+    array = np.empty(size, dtype=dtype.numpy)
+    flat = array.reshape(-1)
+    # In pieces, which take the same numbers from the generator: at once they would need eight bytes more for each element.
+    for start in range(0, flat.size, _PIECE):
+        piece = flat[start : start + _PIECE]
+        piece[:] = rng.standard_normal(piece.size) if dtype.is_float else rng.integers(0, 2, size=piece.size)
+    return array
 
 
 @dataclass(frozen=True)

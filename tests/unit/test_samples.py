@@ -89,6 +89,15 @@ def test_made_up_values_have_the_dtype_and_shape_and_are_finite(dtype, shape, se
             assert len(raw_bytes(array, dtype)) == array.size * dtype.itemsize
 
 
+@pytest.mark.parametrize("dtype", [FP32, FP16, BF16, INT64, UINT8, BOOL])
+def test_large_arrays_have_the_values_that_one_draw_gives(dtype):
+    """They are made in pieces of a million; what a seed gives does not depend on that."""
+    count = (1 << 20) + 12345
+    rng = np.random.default_rng(5)
+    want = rng.standard_normal(count) if dtype.is_float else rng.integers(0, 2, size=count)
+    assert np.array_equal(random_values(dtype, (count,), np.random.default_rng(5)), want.astype(dtype.numpy))
+
+
 def test_rows_repeat_one_item():
     batch = rows(np.arange(3), 2)
     assert batch.tolist() == [[0, 1, 2], [0, 1, 2]]

@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from tritongen.client.core import ModelMeta, Transport, array_bytes, check_size, model_meta, parse_url, request_arrays, unknown_model
-from tritongen.errors import InferenceError
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InferenceError, InputError
 from tritongen.samples import Array
 
 _SHORTEST_S = 0.001
+_LONGEST_S = 1_000_000
+"""Eleven days: a limit that means none, and that every clock underneath can count."""
 
 
 class Client:
@@ -22,8 +25,11 @@ class Client:
     """
 
     def __init__(self, url: str, *, timeout_s: float = 60.0) -> None:
-        """`url`: such as `grpc://host:8001` or `http://host:8000`. `timeout_s` bounds every call, in seconds. Raises InputError for a bad address."""
+        """`url`: such as `grpc://host:8001` or `http://host:8000`. `timeout_s` bounds every call, in seconds. Raises InputError for what is neither."""
         endpoint = parse_url(url)
+        if not 0 < timeout_s <= _LONGEST_S:
+            hint = f"give a number above 0 and up to {_LONGEST_S}"
+            raise InputError([Diagnostic("TG067", f"a time limit of {timeout_s} s cannot be kept", hint=hint)])
         self._url = url
         self._timeout_s = timeout_s
         self._is_grpc = endpoint.protocol == "grpc"

@@ -79,9 +79,10 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
 
 def format_error(error: TritongenError) -> str:
     """An error that is no finding: its message (which holds Triton's reasons for each model), the end of the log where there are none, what to do."""
-    lines = [f"{click.style('error', fg='red', bold=True)}: {error}"]
+    first, *more = str(error).splitlines() or [""]
+    lines = [f"{click.style('error', fg='red', bold=True)}: {printable(first)}", *map(printable, more)]
     if isinstance(error, ServerStartError) and error.log_tail and not error.reasons:
-        lines += ["  the end of Triton's log:", *(f"    {line}" for line in error.log_tail.splitlines()[-15:])]
+        lines += ["  the end of Triton's log:", *(f"    {printable(line)}" for line in error.log_tail.splitlines()[-15:])]
     if error.hint:
-        lines.append(f"    what to do: {error.hint}")
+        lines.append(f"    what to do: {printable(error.hint)}")
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from tritongen.samples import Array
 from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs, sample_values
 
 __all__ = ["Answer", "ask", "dtype_name", "make_inputs", "sample_values", "statistics"]
+
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,16 @@ def statistics(array: Array) -> str:
         return "no elements"
     if array.dtype == object:
         return f"first {array.ravel()[0]!r:.40}"
-    values = array.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    text = f"min {finite.min():.4g}  mean {finite.mean():.4g}  max {finite.max():.4g}" if finite.size else "no finite value"
-    missing = values.size - finite.size
+    least, most, total, count = math.inf, -math.inf, 0.0, 0
+    flat = array.reshape(-1)
+    # In pieces: a request may hold 2 GiB, and all of it as float64 would take four times that and more.
+    for start in range(0, flat.size, _PIECE):
+        values = flat[start : start + _PIECE].astype(np.float64)
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            least, most, total, count = min(least, finite.min()), max(most, finite.max()), total + finite.sum(), count + finite.size
+    text = f"min {least:.4g}  mean {total / count:.4g}  max {most:.4g}" if count else "no finite value"
+    missing = flat.size - count
     return f"{text}  not finite {missing}" if missing else text
 
 

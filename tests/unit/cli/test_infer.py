@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tritongen as package
+from tritongen.report.text import format_error
 
 NOWHERE = ["-u", "grpc://127.0.0.1:1", "--timeout", 5]
 
@@ -43,6 +44,21 @@ def test_files_of_other_kinds_are_refused_with_how_to_save_them(tmp_path, triton
 @pytest.mark.parametrize("value", ["[" * 100_000, "9" * 10_000, "\udcff", "a" * 5000])
 def test_values_that_no_reader_takes_are_no_traceback(tritongen, value):
     assert tritongen("infer", "m", "--input", f"x={value}", *NOWHERE).code == 3
+
+
+def test_what_a_server_says_is_shown_and_not_obeyed():
+    text = format_error(package.InferenceError("it has 'a\x1b[2J'\nsecond line", hint="did you mean 'b\x07'?"))
+    assert text.splitlines()[0].endswith(r"it has 'a\x1b[2J'")
+    assert text.splitlines()[1] == "second line"
+    assert text.endswith(r"did you mean 'b\x07'?")
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "1e12", "0", "-1"])
+def test_a_time_limit_that_is_none_is_no_traceback(tritongen, protocol, seconds):
+    result = tritongen("infer", "m", "-u", f"{protocol}://127.0.0.1:1", "--timeout", seconds)
+    assert result.code == 2
+    assert "time limit" in result.err or "range" in result.err
 
 
 def test_serve_takes_settings_and_names_a_misspelt_one():

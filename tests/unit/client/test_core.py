@@ -5,6 +5,7 @@ from tritongen.client import parse_url
 from tritongen.client.core import MAX_REQUEST_BYTES, check_request, check_size, model_meta, request_arrays, unknown_model
 from tritongen.errors import InferenceError, InputError
 from tritongen.samples import SAMPLES_PARAMETER
+from tritongen.workflow.asking import statistics
 from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs, sample_values
 
 
@@ -229,3 +230,18 @@ def test_nothing_is_allocated_for_a_request_that_is_refused(arguments):
     """Either would take more memory than a machine has: the refusal must come first."""
     with pytest.raises(InputError, match=r"8 rows at most|\(2 GiB\)"):
         make_inputs(bert(), given={}, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.array([1, 2, 6], np.int64), "min 1  mean 3  max 6"),
+        (np.array([1, np.nan, np.inf, 3], np.float16), "min 1  mean 2  max 3  not finite 2"),
+        (np.array([np.nan]), "no finite value  not finite 1"),
+        (np.zeros((0, 3)), "no elements"),
+        (np.array([b"a"], object), "first b'a'"),
+        (np.concatenate([np.zeros(1 << 20), np.ones(1 << 20), [-1]]), "min -1  mean 0.5  max 1"),
+    ],
+)
+def test_statistics_count_what_is_not_finite_apart(values, words):
+    assert statistics(values) == words

@@ -67,6 +67,13 @@ ENTRIES = (
         "Send fewer rows or smaller inputs.",
     ),
     _entry(
+        "TG067",
+        "time-limit-that-is-none",
+        "A time limit is above 0 and finite.",
+        "No clock counts the others.",
+        "Give seconds, up to a million.",
+    ),
+    _entry(
         "TG070",
         "nothing-to-check",
         "A path to check is a model repository, a model's folder or a config.pbtxt.",
