@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import tritonclient.http as httpclient
 from agreement import EMBEDDED, ask_rules, ask_triton, disagreements, is_of_core, rename_models
 from causes import CAUSES, NOT_SHOWN
 from mutations import GOLDEN, PYTHON_MODEL, mutations
@@ -24,6 +25,7 @@ import networks
 from building import build_tree, not_live, server_facts
 
 from tritongen.rules import RULES, Consequence
+from tritongen.server import start
 
 pytestmark = pytest.mark.server
 
@@ -98,6 +100,18 @@ def test_a_sample_of_mutations(tmp_path, auto_complete):
 @pytest.mark.parametrize("golden", list(GOLDEN))
 def test_every_mutation(tmp_path, golden, auto_complete):
     check_mutations(tmp_path, [mutation for mutation in distinct() if mutation.golden == golden], auto_complete=auto_complete)
+
+
+def test_a_python_model_without_its_file(tmp_path, options):
+    """Its load never ends in 24.10, so that it is asked alone, and for a few seconds only."""
+    build_tree(CASES / "TG225/bad-python", tmp_path)
+    with start(tmp_path, options(model_control="explicit")) as server:
+        client = httpclient.InferenceServerClient(server.http_url.removeprefix("http://"), network_timeout=6)
+        with pytest.raises(TimeoutError):
+            client.load_model("m")
+        assert not client.is_model_ready("m")
+        assert "Python model file not found" in server.log()
+    assert ask_rules(tmp_path, auto_complete=False)["m"].reasons == ("TG225",)
 
 
 def left_out(case: Path) -> str:

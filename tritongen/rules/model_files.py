@@ -71,6 +71,8 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
             held = [entry for entry in folder.files_in(version) if not entry.startswith(".")]
             found = f"; it holds {', '.join(held[:4])}{', ...' if len(held) > 4 else ''}" if held else "; it is empty"
             hint = f"put the model file at {context.name}/{path}"
+        if context.resolved.backend == "python":
+            found += "; the python backend waits for it without an end (seen with release 24.10), so that the server never gets ready"
         yield Finding(f"version {version} has no {posixpath.relpath(path, version)}{found}", hint=hint, location=place(context, version))
 
 
