@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Severity
 from tritongen.modelconfig import read_config
+from tritongen.proof import Proof
 from tritongen.releases import Release
 from tritongen.render.findings import Findings
 from tritongen.repository import CopiedFile, Entry, TextFile
@@ -19,19 +21,21 @@ from tritongen.spec import ModelSpec
 CONFIG = PurePosixPath("config.pbtxt")
 
 
-def judge_entry(entry: Entry, model: ModelSpec, signature: Signature, source: Path, *, version: int, release: Release | None, findings: Findings) -> None:
+def judge_entry(
+    entry: Entry, model: ModelSpec, signature: Signature, source: Path, proof: Proof, *, version: int, release: Release | None, findings: Findings
+) -> None:
     """Ask every rule about single models. What is refused, fails, is ignored or misbehaves becomes a finding at the key of the spec that it comes from.
 
     Advice is left to `tritongen check`: how many GPUs there are, for one, is not known here.
     """
-    context = _context(entry, signature, source, version, release)
+    context = _context(entry, signature, source, proof, version, release)
     for rule in RULES:
         if rule.check is not None and rule.needs <= context.known:
             for finding in rule.check(context):
                 _add(rule, finding, model, findings)
 
 
-def _context(entry: Entry, signature: Signature, source: Path, version: int, release: Release | None) -> ModelContext:
+def _context(entry: Entry, signature: Signature, source: Path, proof: Proof, version: int, release: Release | None) -> ModelContext:
     text = entry.files[CONFIG]
     assert isinstance(text, TextFile)
     read = read_config(text.content, str(CONFIG))
@@ -42,8 +46,22 @@ def _context(entry: Entry, signature: Signature, source: Path, version: int, rel
         if size is not None:
             facts[path.as_posix()] = FileFacts("file", size)
     folder = ModelFolder(entry.name, Path(entry.name), facts, text.content)
-    served = {version: ModelFile(signature, refine=lambda: refine_outputs(source, signature))} if read.config.backend == "onnxruntime" else {}
+    served = (
+        {version: ModelFile(signature, refine=lambda: _as_proven(signature, proof) or refine_outputs(source, signature))}
+        if read.config.backend == "onnxruntime"
+        else {}
+    )
     return ModelContext(entry.name, read.config, True, ServerFacts(release, auto_complete=False), read.locate, folder, served, text.content)
+
+
+def _as_proven(signature: Signature, proof: Proof) -> Signature | None:
+    """The signature with the output shapes that ONNX Runtime itself reported; None where it was not asked."""
+    if proof.output_dims is None:
+        return None
+    shapes = {name: tuple(dim if dim >= 0 else None for dim in dims) for name, dims in proof.output_dims.items()}
+    return dataclasses.replace(
+        signature, outputs=tuple(dataclasses.replace(tensor, shape=shapes.get(tensor.name, tensor.shape)) for tensor in signature.outputs)
+    )
 
 
 def _add(rule: Rule, finding: Finding, model: ModelSpec, findings: Findings) -> None:

@@ -13,7 +13,7 @@ from tritongen import __version__
 from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, ModelFileError, SpecError
-from tritongen.proof import DEFAULT_LIMIT_BYTES, prove
+from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, prove
 from tritongen.releases import DEFAULT_RELEASE, RELEASES, find_release
 from tritongen.render import Findings, ModelFiles, build_entry, compile_model, hash_model
 from tritongen.render.judging import judge_entry
@@ -114,6 +114,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
         batching_is_own=not loaded.is_inherited(("models", index, "batching")),
         findings=findings,
     )
+    proof = Proof(skipped="there were errors before")
     if not findings.has_errors:
         external = [part.location for part in signature.external_data]
         proof = prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external)
@@ -123,7 +124,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
     )
     if not findings.has_errors:
         release = find_release(loaded.spec.triton.release) if loaded.spec.triton.release else DEFAULT_RELEASE
-        judge_entry(entry, model, signature, path, version=version, release=release, findings=findings)
+        judge_entry(entry, model, signature, path, proof, version=version, release=release, findings=findings)
     return entry
 
 
