@@ -84,7 +84,6 @@ RELEASES: tuple[Release, ...] = (
 )
 
 
-
 @dataclass(frozen=True)
 class Absence:
     """A backend that images lack.
