@@ -28,7 +28,8 @@ def _incomplete(context: ModelContext) -> Iterator[Finding]:
             message = f"{label} has no output_name: no output of the model updates it"
             hint = 'write `output_name: "..."` with the model\'s output that gives the next state'
             yield Finding(message, key, hint, consequence=Consequence.MISBEHAVES)
-        if state.data_type not in DataType.values() or not state.data_type:
+        retyped = any(initial.data_type != state.data_type for initial in state.initial_state)  # said by the rule of initial states, which refuses it
+        if (state.data_type not in DataType.values() or not state.data_type) and not retyped:
             yield Finding(f"{label} has no data_type", (*key, "data_type"), "write the type of the model's input, such as `data_type: TYPE_FP32`")
         for index, dim in enumerate(state.dims):
             if dim < -1:
@@ -36,7 +37,12 @@ def _incomplete(context: ModelContext) -> Iterator[Finding]:
 
 
 def _initial(context: ModelContext) -> Iterator[Finding]:
+    begun: set[str] = set()
     for label, key, state in _states(context):
+        if state.initial_state and state.input_name in begun:
+            message = f"{label} has an initial state, as another state of that input_name has"
+            yield Finding(message, (*key, "input_name"), "give each state an input of its own, or remove one of the two")
+        begun |= {state.input_name} if state.initial_state else set()
         if len(state.initial_state) > 1:
             yield Finding(f"{label} has {len(state.initial_state)} initial states; expected one at most", (*key, "initial_state", 1), "remove all but one")
             continue
@@ -44,13 +50,18 @@ def _initial(context: ModelContext) -> Iterator[Finding]:
             place: Key = (*key, "initial_state", 0)
             if not initial.name:
                 yield Finding(f"the initial state of {label} has no name", place, 'write `name: "..."`; any text will do')
-            if initial.data_type != state.data_type and state.data_type:
-                wanted = DataType.Name(state.data_type) if state.data_type in DataType.values() else state.data_type
-                yield Finding(
-                    f"the initial state of {label} has another data_type than the state, {wanted}", (*place, "data_type"), f"write `data_type: {wanted}`"
-                )
+            if initial.data_type != state.data_type:
+                yield _other_type(label, key, place, state.data_type, initial.data_type)
             yield from _initial_dims(label, place, list(state.dims), list(initial.dims))
             yield from _initial_data(context.folder, label, place, initial)
+
+
+def _other_type(label: str, key: Key, place: Key, of_state: int, of_initial: int) -> Finding:
+    if not of_state and of_initial in DataType.values():
+        hint = f"write `data_type: {DataType.Name(of_initial)}`, if that is the type of the model's input"
+        return Finding(f"{label} has no data_type, and its initial state has one", (*key, "data_type"), hint)
+    wanted = DataType.Name(of_state) if of_state in DataType.values() else of_state
+    return Finding(f"the initial state of {label} has another data_type than the state, {wanted}", (*place, "data_type"), f"write `data_type: {wanted}`")
 
 
 def _initial_dims(label: str, place: Key, dims: list[int], given: list[int]) -> Iterator[Finding]:
@@ -142,8 +153,8 @@ RULES: tuple[Rule, ...] = (
         "invalid-initial-state",
         Consequence.REFUSED,
         "A state has at most one initial state, with a name, the state's type, definite dims that fit, and data that is there.",
-        "`GenerateInitialStateData` (core/src/sequence_batch_scheduler.cc) refuses anything else, and a file with fewer bytes than the dims need; more "
-        "bytes are accepted (tried on 24.10).",
+        "`GenerateInitialStateData` (core/src/sequence_batch_scheduler.cc) refuses anything else, a file with fewer bytes than the dims need (more "
+        "bytes are accepted), and two states of one input_name that both have one (tried on 24.10).",
         "initial_state { data_type: TYPE_FP32 dims: [ 2 ] zero_data: true }",
         'initial_state { name: "zeros" data_type: TYPE_FP32 dims: [ 2 ] zero_data: true }',
         check=_initial,

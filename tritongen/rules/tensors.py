@@ -143,11 +143,12 @@ def _duplicates(context: ModelContext) -> Iterator[Finding]:
 
 def _duplicate(context: ModelContext, kind: str, index: int, name: str, count: int) -> Finding:
     if kind == "output":
+        labelled = sum(bool(tensor.label_filename) for tensor in context.config.output if tensor.name == name) > 1
         return Finding(
-            f"output '{name}' is declared {count} times; a response carries it once",
+            f"output '{name}' is declared {count} times" + (", more than once with a label file" if labelled else "; a response carries it once"),
             (kind, index, "name"),
             "remove all but one",
-            consequence=Consequence.IGNORED,
+            consequence=Consequence.REFUSED if labelled else Consequence.IGNORED,
         )
     refused = context.is_onnx or context.is_plan
     outcome = "the backend counts one more input than the model has" if refused else f"every request is told that one of {count} inputs is missing"
@@ -243,7 +244,8 @@ RULES: tuple[Rule, ...] = (
         "No two inputs have one name, and no two outputs.",
         "The core checks no names. The onnxruntime backend refuses a doubled input ('configuration expects 2 inputs, model provides 1'); other backends "
         "load it and every request fails "
-        "('expected 2 inputs but got 1'). A doubled output is given once (tried on 24.10).",
+        "('expected 2 inputs but got 1'). A doubled output is given once; with two label files it is refused ('multiple label "
+        "files', core/src/label_provider.cc; tried on 24.10).",
         'input [ { name: "x" data_type: TYPE_FP32 dims: [4] }, { name: "x" data_type: TYPE_FP32 dims: [4] } ]',
         'input [ { name: "x" data_type: TYPE_FP32 dims: [4] }, { name: "w" data_type: TYPE_FP32 dims: [4] } ]',
         check=_duplicates,
