@@ -40,7 +40,9 @@ def _inputs(context: ModelContext) -> Iterator[Finding]:
             yield Finding(message, problem.path, "let every input of the model come from exactly one of input, batch_input, control_input and state")
         elif problem.kind is Kind.NO_OUTPUT:
             hint = "list the outputs, or start the server without --disable-auto-complete-config"
-            yield Finding(f"the config lists no output, so every request fails: {problem.message}", ("output",), hint, consequence=Consequence.FAILS)
+            # A warmup is a request that is sent while loading.
+            outcome = Consequence.REFUSED if context.config.model_warmup else Consequence.FAILS
+            yield Finding(f"the config lists no output, so every request fails: {problem.message}", ("output",), hint, consequence=outcome)
     for problem in missing:
         near = difflib.get_close_matches(problem.name, misspelt, n=1, cutoff=0.5) or (sorted(misspelt) if len(missing) <= len(misspelt) else [])
         if near:

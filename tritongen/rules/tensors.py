@@ -152,7 +152,8 @@ def _duplicate(context: ModelContext, kind: str, index: int, name: str, count: i
         )
     refused = context.is_onnx or context.is_plan
     outcome = "the backend counts one more input than the model has" if refused else f"every request is told that one of {count} inputs is missing"
-    consequence = Consequence.REFUSED if refused else Consequence.FAILS
+    # A warmup is a request that is sent while loading.
+    consequence = Consequence.REFUSED if refused or context.config.model_warmup else Consequence.FAILS
     return Finding(
         f"input '{name}' is declared {count} times; {outcome}",
         (kind, index, "name"),
