@@ -32,8 +32,9 @@ CAUSES = {
     "TG241": _STAT,
     "TG243": _NO_VERSION,
     "TG250": r"must specify 'name'",
-    "TG251": r"must specify 'data_type'",
-    "TG252": r"must specify 'dims'|dimension must be integer >= 1, or -1",
+    # Where an ensemble is completed, core holds it against its steps before it looks at its own tensors.
+    "TG251": r"must specify 'data_type'|inconsistent data type: .*TYPE_INVALID",
+    "TG252": r"must specify 'dims'|dimension must be integer >= 1, or -1|inconsistent shape",
     "TG253": r"different size for dims and reshape|cannot have empty reshape|reshape dimensions must be integer|reshape",
     "TG254": r"NHWC/NCHW require 3 dims",
     "TG255": r"shape tensors are only supported for TensorRT|Non-linear IO format is only supported",
