@@ -93,8 +93,9 @@ def check_mutations(tmp_path: Path, mutated: list, *, auto_complete: bool) -> No
     print(f"{len(chosen)} mutations: Triton refuses {refused}, loads {len(chosen) - refused}; {len(found)} disagreements about that or about the reason")
     print(dict(left_aside), "not asked")
     assert not found, "\n".join(found)
-    if len(mutated) >= SAMPLED_MUTATIONS:
-        assert min(refused, len(chosen) - refused) > len(chosen) // 10, "a set in which nearly everything loads, or nothing does, proves little"
+    # A mutated ensemble seldom loads; of a mixed set, many do.
+    least = len(chosen) // 10 if len({mutation.golden for mutation in chosen}) > 1 else 0
+    assert min(refused, len(chosen) - refused) > least, "a set in which nearly everything loads, or nothing does, proves little"
 
 
 def distinct() -> list:
