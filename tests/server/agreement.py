@@ -36,9 +36,6 @@ _LOADED_TOGETHER = 24
 BACKEND_RULES = ("TG225", "TG226", "TG241", "TG29", "TG30", "TG34", "TG35")
 """Rules, or whole families, that state what a backend does; all others state what core does."""
 
-DIED = "tritonserver died"
-"""Begins the reason of a model that took the server down with it, twice."""
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -66,7 +63,7 @@ def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -
             # Asked one after another, the first without an answer is the culprit; 24.10 also dies at random now and then, so it is asked twice.
             deaths[left[0]] += 1
             if deaths[left[0]] > 1:
-                verdicts[left[0]] = Verdict(loads=False, reasons=(f"{DIED}: {log.get(left[0], 'no reason')}",))
+                verdicts[left[0]] = Verdict(loads=False, reasons=(f"tritonserver died: {log.get(left[0], 'no reason')}",))
                 left = left[1:]
         workers = 1
     return verdicts
@@ -138,14 +135,8 @@ def disagreements(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> Iter
         ours = rules[name]
         if verdict.loads != ours.loads:
             yield f"{name}: Triton {'loads it' if verdict.loads else f'refuses: {verdict.reasons}'}; the rules say {ours.reasons or 'fine'}"
-        elif not verdict.loads and not _is_explained(verdict, ours, rules):
+        elif not verdict.loads and not _fails_with_its_step(verdict, rules) and not explains(ours.reasons, verdict.reasons):
             yield f"{name}: Triton refuses it for another reason: {verdict.reasons}; the rules say {ours.reasons}"
-
-
-def _is_explained(verdict: Verdict, ours: Verdict, rules: dict[str, Verdict]) -> bool:
-    """Whether Triton's reason is one of ours. A server that died (a warmup that fails while executing does that to 24.10 more often than not) gives none."""
-    died = any(reason.startswith(DIED) for reason in verdict.reasons)
-    return died or _fails_with_its_step(verdict, rules) or explains(ours.reasons, verdict.reasons)
 
 
 def _fails_with_its_step(verdict: Verdict, rules: dict[str, Verdict]) -> bool:

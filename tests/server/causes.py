@@ -77,7 +77,7 @@ CAUSES = {
     "TG333": r"sequence batching (preferred batch size must be|minimum slot utilization)",
     "TG336": r"initial_state|initial state|State input name '.*' specified more than once",
     "TG340": r"Load model from .* failed",
-    "TG341": r"configuration expects \d+ inputs, model provides|At least one output should be requested",
+    "TG341": r"configuration expects \d+ inputs, model provides|At least one output should be requested|tritonserver died",
     "TG342": r"unexpected inference (in|out)put|model does not provide that (in|out)put",
     "TG343": r"expects data-?type",
     "TG344": r"the model expects \d+ dimensions|but dims \[.*\] is expected",
