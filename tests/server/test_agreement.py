@@ -178,7 +178,6 @@ def _named(cases: list[Path], prefix: str) -> list[Path]:
     return [case for case in cases if case.name.startswith(prefix)]
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("auto_complete", [False, True])
+@pytest.mark.parametrize("auto_complete", [pytest.param(False, marks=pytest.mark.system), pytest.param(True, marks=pytest.mark.fuzz)])
 def test_all_cases(tmp_path, auto_complete):
     check_cases(tmp_path, [case for case in all_cases() if not left_out(case)], auto_complete=auto_complete)
