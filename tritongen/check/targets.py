@@ -73,7 +73,7 @@ def _target(path: Path) -> Target:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return Target(_kind_of_folder(path), path)
+            return _folder_target(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _problem(path, "there is no such file or folder", f"check the path; relative ones start at the current folder; {_EXAMPLE}") from error
     except (OSError, ValueError) as error:
@@ -84,6 +84,15 @@ def _target(path: Path) -> Target:
     if path.suffix != ".pbtxt":
         raise _problem(path, "this file is no config.pbtxt", _hint_for_file(path))
     return Target(TargetKind.CONFIG, path)
+
+
+def _folder_target(path: Path) -> Target:
+    """A repository or a model. A version's folder is neither: as a repository it would be an empty one, and found in order whatever is in it."""
+    kind = _kind_of_folder(path)
+    name = path.resolve().name
+    if kind is TargetKind.REPOSITORY and name.isdecimal() and not _folders(path) and os.path.lexists(path.resolve().parent / CONFIG_NAME):
+        raise _problem(path, "this is a version of a model, and a model or a repository is expected", f"give the model's folder: {path.resolve().parent}")
+    return Target(kind, path)
 
 
 def _hint_for_file(path: Path) -> str:

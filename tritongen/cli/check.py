@@ -29,7 +29,7 @@ _WORDS = "Codes (TG262), beginnings of codes (TG26) or names, separated by comma
 @click.option("--select", multiple=True, metavar="CODES", help=f"Report these only. {_WORDS}")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif", "github"]), default="text", show_default=True, help="For people or for programs.")
-@click.option("-o", "--output", type=OutputPath(), help="Write the report to a file.")
+@click.option("-o", "--output", type=OutputPath(), help="Write the report to a file; - is stdout.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended without changing the meaning.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
 @click.option("--explain", metavar="CODE", help="Say all there is to say about a code, and end.")
@@ -150,7 +150,7 @@ def _write(text: str, output: Path | None) -> None:
     from tritongen.diagnostics import Diagnostic, Location
     from tritongen.errors import InputError
 
-    if output is None:
+    if output is None or str(output) == "-":
         click.echo(text, nl=False)
         return
     try:

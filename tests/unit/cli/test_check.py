@@ -152,3 +152,20 @@ def test_colours_only_on_a_terminal_and_no_crash_where_a_character_cannot_be_sho
     assert b"\x1b" not in result.stdout
     assert b"Traceback" not in result.stderr
     assert rb"\u2192 " + b"\xe9" + rb"\xff\n" in result.stdout
+
+
+def test_a_version_folder_is_no_target(tmp_path, tritongen):
+    """Taken for an empty repository, it would be found in order for ever."""
+    (tmp_path / "m/1").mkdir(parents=True)
+    (tmp_path / "m/config.pbtxt").write_text("bogus: 1\n")
+    result = tritongen("check", tmp_path / "m/1")
+    assert result.code == 2
+    assert f"give the model's folder: {tmp_path / 'm'}" in result.err
+
+
+def test_a_dash_is_stdout(tmp_path, tritongen, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r/m/1").mkdir(parents=True)
+    (tmp_path / "r/m/config.pbtxt").write_text("bogus: 1\n")
+    assert '"diagnostics"' in tritongen("check", "r", "--format", "json", "-o", "-").out
+    assert not (tmp_path / "-").exists()
