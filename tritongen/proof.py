@@ -1,8 +1,7 @@
 """Run a model once in ONNX Runtime, to prove what a config will claim about it.
 
 A proof passes or names a reason; it never changes what is written. ONNX Runtime is optional here: where it is missing, or the model is larger than the
-limit, the
-proof says that it could not run.
+limit, the proof says that it could not run.
 """
 
 from __future__ import annotations

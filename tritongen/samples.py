@@ -175,16 +175,5 @@ def raw_bytes(array: Array, dtype: Dtype) -> bytes:
     return np.ascontiguousarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
 
 
-def from_mapping(values: Mapping[str, object], dtypes: Mapping[str, Dtype], shapes: Mapping[str, Sequence[int] | None]) -> dict[str, Array]:
-    """`as_array` for several inputs by name. Raises SampleError naming the input, and KeyError for a name without a dtype."""
-    arrays = {}
-    for name, value in values.items():
-        try:
-            arrays[name] = as_array(value, dtypes[name], shapes.get(name))
-        except SampleError as error:
-            raise SampleError(f"input '{name}': {error}") from error
-    return arrays
-
-
 def _show(shape: Sequence[int]) -> str:
     return "[" + ", ".join("any" if size == -1 else str(size) for size in shape) + "]"

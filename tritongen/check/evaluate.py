@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from tritongen.check.codes.reading import ENTRIES as READER_CODES
@@ -106,8 +106,3 @@ def context_path(context: ModelContext) -> Path | None:
 
 def _folder(context: ModelContext) -> Location | None:
     return Location(str(context.folder.path)) if context.folder is not None else None
-
-
-def unique(findings: Iterable[CheckFinding]) -> list[CheckFinding]:
-    """Findings in order, those that are equal said once."""
-    return list(dict.fromkeys(findings))

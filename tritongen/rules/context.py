@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.modelconfig import ModelConfig
 from tritongen.releases import Release
 from tritongen.repository.scan import ModelFolder
 from tritongen.rules.graphs import load_problems
@@ -124,8 +123,3 @@ class ModelContext:
     def is_plan(self) -> bool:
         """Whether NVIDIA's tensorrt backend would run it."""
         return self.resolved.backend == "tensorrt"
-
-
-def empty_config(name: str) -> Any:
-    """The config of a model that has no config.pbtxt."""
-    return ModelConfig(name=name)
