@@ -62,7 +62,6 @@ def compile_model(
     digest: str,
     version: int,
     samples: Mapping[str, Array],
-    batching_is_own: bool,
     findings: Findings,
 ) -> Compiled:
     """Compile one model.
@@ -74,12 +73,11 @@ def compile_model(
         digest: SHA-256 (hex) of the model with its external data; names the engine cache.
         version: the version folder that is written.
         samples: the values that the spec gives for inputs, as arrays in the model's own dtypes.
-        batching_is_own: the model itself (not `defaults`) states its batching, so that a model that cannot batch is a contradiction.
         findings: receives all that is wrong or worth knowing. With an error among it the result must not be written.
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
-    batching = _decide(model, signature, batching_is_own, findings)
+    batching = _decide(model, signature, findings)
     config = ModelConfig(name=model.name, platform=backend.platform, backend=backend.name, max_batch_size=batching.max_batch_size)
     add_tensors(config, signature, batching, backend, release, findings)
     sizes = concrete_sizes(signature, batching, model.shapes, {name: array.shape for name, array in samples.items()}, findings)
@@ -102,14 +100,14 @@ def compile_model(
     return Compiled(config, batching, files, warmup_feeds(signature, batching, warmed, sizes, samples), _remarks(batching))
 
 
-def _decide(model: ModelSpec, signature: Signature, is_own: bool, findings: Findings) -> Batching:
+def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batching:
     asked = model.batching
     batching = decide_batching(signature, max_batch_size=asked.max, preferred=asked.preferred, max_queue_delay_us=asked.max_queue_delay_us)
     if asked.max == 0 or not batching.blockers:
         return batching
     reasons = "; ".join(batching.blockers)
     hint = "export the model with a variable first axis on every input and output, or write batching: none"
-    if is_own and (asked.max or asked.preferred or asked.max_queue_delay_us):
+    if not findings.is_inherited(("batching",)) and (asked.max or asked.preferred or asked.max_queue_delay_us):
         consequence = "Triton refuses to load a model with max_batch_size above 0 whose tensors have no variable first axis"
         findings.error("TG105", ("batching",), f"the model cannot batch: {reasons}", consequence=consequence, hint=hint)
     else:

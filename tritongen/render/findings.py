@@ -14,11 +14,15 @@ Key = tuple[str | int, ...]
 class Findings:
     """A list of diagnostics with the model's name and its place in the spec filled in.
 
-    `locate` turns a key path below the model (such as `("shapes", "x")`) into the place in the spec's text.
+    Attributes:
+        model: the model's name.
+        locate: turns a key path below the model (such as `("shapes", "x")`) into the place in the spec's text.
+        is_inherited: whether the model has the key at this path from `defaults`.
     """
 
     model: str
     locate: Callable[[Key], Location]
+    is_inherited: Callable[[Key], bool]
     found: list[Diagnostic] = field(default_factory=list)
 
     def error(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
@@ -28,6 +32,11 @@ class Findings:
     def warning(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
         """Something that has no effect, or another effect than one would think."""
         self._add(Severity.WARNING, code, key, message, consequence, hint)
+
+    def idle(self, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
+        """A key that has no effect in this combination: a warning, and only advice where it was written for all models under `defaults`."""
+        add = self.advice if self.is_inherited(key[:1]) else self.warning
+        add("TG117", key, message, consequence=consequence, hint=hint)
 
     def advice(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
         """Something that a user should know."""

@@ -12,7 +12,7 @@ from tritongen.releases import Release
 from tritongen.render.backends import Backend
 from tritongen.render.findings import Findings
 from tritongen.signature import Signature, TensorSpec
-from tritongen.spec.parts import ShapeRange
+from tritongen.spec.shapes import ShapeRange
 
 
 @dataclass(frozen=True)

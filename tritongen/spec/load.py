@@ -19,8 +19,8 @@ from tritongen.signature.modelfile import opened
 from tritongen.sources import Found, Node, SourceText, parse_yaml, read_text
 from tritongen.spec.findings import Wording, key_name, word
 from tritongen.spec.models import SPEC_VERSION, Source, Spec, same_name_problem, same_names
-from tritongen.spec.parts import SourceField
 from tritongen.spec.paths import check_inside, resolve_source
+from tritongen.spec.source import SourceField
 from tritongen.spec.values import CONTROL_CHARACTERS
 
 KeyPath = tuple[str | int, ...]

@@ -15,20 +15,11 @@ from typing import Any, Literal
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from tritongen.spec.parts import (
-    Batching,
-    BatchingField,
-    InstanceGroup,
-    InstanceKind,
-    InstancesField,
-    ShapeField,
-    ShapeRange,
-    Source,
-    SourceField,
-    Strict,
-    VersionPolicy,
-    listed,
-)
+from tritongen.spec.batching import Batching, BatchingField
+from tritongen.spec.instances import InstanceGroup, InstanceKind, InstancesField
+from tritongen.spec.shapes import ShapeField, ShapeRange
+from tritongen.spec.source import Source, SourceField
+from tritongen.spec.strict import Strict, listed
 from tritongen.spec.values import (
     ModelName,
     ModelVersion,
@@ -43,6 +34,7 @@ from tritongen.spec.values import (
     problem,
     raise_all,
 )
+from tritongen.spec.versions import VersionPolicy
 
 __all__ = [
     "SPEC_VERSION",

@@ -60,7 +60,7 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     entries: list[Entry] = []
     found = list(_check_release(loaded))
     for index, model in enumerate(loaded.spec.models):
-        findings = Findings(model.name, lambda key, index=index: loaded.locate(("models", index, *key)))  # type: ignore[misc]
+        findings = _findings(loaded, index)
         try:
             entry = _render_model(loaded, index, root, prove_limit_bytes, findings)
         except InputError as error:
@@ -72,6 +72,12 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     if errors:
         raise InputError(found)
     return Rendering(loaded, make_plan(root, entries, force=force), tuple(found))
+
+
+def _findings(loaded: LoadedSpec, index: int) -> Findings:
+    """A collector for the model with this index."""
+    prefix = ("models", index)
+    return Findings(loaded.spec.models[index].name, lambda key: loaded.locate((*prefix, *key)), lambda key: loaded.is_inherited((*prefix, *key)))
 
 
 def _check_release(loaded: LoadedSpec) -> Iterator[Diagnostic]:
@@ -111,7 +117,6 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes:
         digest=files.digest,
         version=version,
         samples=_samples(loaded, index, signature, findings),
-        batching_is_own=not loaded.is_inherited(("models", index, "batching")),
         findings=findings,
     )
     proof = Proof(skipped="there were errors before")

@@ -9,14 +9,18 @@ from pydantic import BaseModel
 from tritongen.errors import SpecError
 from tritongen.sources import SourceText, parse_yaml
 from tritongen.spec import spec_schema
+from tritongen.spec.batching import Batching
 from tritongen.spec.findings import fields_at
+from tritongen.spec.instances import InstanceGroup
 from tritongen.spec.models import ModelSpec, Settings, Spec, Target
-from tritongen.spec.parts import Batching, InstanceGroup, ShapeRange, Source, VersionPolicy
 from tritongen.spec.schema import DIALECT
+from tritongen.spec.shapes import ShapeRange
+from tritongen.spec.source import Source
+from tritongen.spec.versions import VersionPolicy
 
 SCHEMA = spec_schema()
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
-ANNOTATIONS = {"$schema", "$defs", "title", "description", "default", "examples"}
+ANNOTATIONS = {"$schema", "$defs", "title", "description", "default", "examples", "x-triton", "x-why"}
 
 
 def is_type(value, name):

@@ -1,0 +1,94 @@
+"""How requests are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic_core import PydanticCustomError
+
+from tritongen.spec.strict import Forms, Strict, listed
+from tritongen.spec.units import Duration
+from tritongen.spec.values import (
+    PositiveInt,
+    Size32,
+    describe,
+    order_problems,
+    problem,
+    together,
+)
+
+
+class Batching(Strict):
+    """How requests are put together. Every value that is left out is decided from the model: it batches where each input and output allows it."""
+
+    max: Size32 | None = Field(
+        None, description="Most rows in one execution; 0 turns batching off. Sets max_batch_size. Left out: decided from the model's inputs and outputs."
+    )
+    preferred: tuple[PositiveInt, ...] = Field(
+        (),
+        description="Batch sizes to form when requests are queued, ascending, none above max. Sets dynamic_batching.preferred_batch_size. Default: max alone.",
+    )
+    max_queue_delay_us: Duration = Field(
+        0,
+        alias="max_queue_delay",
+        description="How long the oldest request may wait for a fuller batch, with a unit such as 500us or 2ms."
+        " Sets dynamic_batching.max_queue_delay_microseconds. Default: no waiting.",
+    )
+
+    @field_validator("preferred", mode="wrap")
+    @classmethod
+    def _preferred_fit(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        return together(value, handler, lambda sizes, _: _preferred_problems(sizes, info.data.get("max")))
+
+    @field_validator("max_queue_delay_us")
+    @classmethod
+    def _delay_has_effect(cls, delay: int, info: ValidationInfo) -> int:
+        if delay and info.data.get("max") == 0:
+            raise problem(
+                "batching is off (max: 0), so nothing waits for a fuller batch",
+                code="TG015",
+                consequence="Triton executes every request alone, at once",
+                hint="remove max_queue_delay, or set max to at least 2",
+            )
+        return delay
+
+
+def _preferred_problems(sizes: list[int], most: int | None) -> Iterator[PydanticCustomError]:
+    """What is wrong with preferred sizes; every remedy gives a list that is right as a whole."""
+    disorder = order_problems(sizes, "preferred sizes", most=most)
+    above, ascending = [size for size in sizes if most is not None and size > most], sorted(set(sizes))
+    rewrite = f" and write preferred: {ascending}" if disorder else ""
+    if sizes and most == 0:
+        yield problem(
+            "batching is off (max: 0), so there is no batch size to prefer",
+            code="TG015",
+            consequence="Triton refuses a preferred size above max_batch_size",
+            hint=f"remove preferred, or set max to {max(sizes)} or more{rewrite}",
+        )
+        return
+    if above:
+        fitting = [size for size in ascending if size not in above]
+        yield problem(
+            f"{listed(above)} {'is' if len(above) == 1 else 'are'} above max: {most}",
+            code="TG015",
+            consequence="Triton refuses to load a model whose preferred batch size is above max_batch_size",
+            hint=f"raise max to {max(above)}{rewrite}, or {f'prefer {fitting}' if fitting else 'remove preferred'}",
+        )
+    yield from disorder
+
+
+def _batching_forms(value: object) -> object:
+    """`none` and `auto` as the mappings that they stand for."""
+    if value == "none":
+        return {"max": 0}
+    if value == "auto":
+        return {}
+    if not isinstance(value, Mapping | Batching):
+        hint = f"write batching: {{max: {value}}}" if type(value) is int else "write batching: none to turn it off, or batching: {max: 8}"
+        raise problem(f"expected auto, none or a mapping with max, preferred and max_queue_delay, got {describe(value)}", code="TG010", hint=hint)
+    return value
+
+
+BatchingField = Annotated[Batching, BeforeValidator(_batching_forms), Forms(lambda full: [{"enum": ["auto", "none"]}, full])]

@@ -1,0 +1,50 @@
+"""Which versions Triton serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic_core import PydanticCustomError
+
+from tritongen.spec.strict import Strict
+from tritongen.spec.values import (
+    UINT32_MAX,
+    VersionNumber,
+    order_problems,
+    problem,
+    together,
+)
+
+
+class VersionPolicy(Strict):
+    """Which version folders Triton serves. Becomes version_policy."""
+
+    policy: Literal["latest", "all", "specific"] = Field(
+        "latest", description="latest: the highest numbers. all: every folder. specific: those listed in versions."
+    )
+    count: Annotated[int, Field(strict=True, ge=1, le=UINT32_MAX)] = Field(1, description="How many of the highest versions, with policy: latest only.")
+    versions: tuple[VersionNumber, ...] = Field((), validate_default=True, description="The version numbers to serve, with policy: specific only.")
+
+    @field_validator("count")
+    @classmethod
+    def _count_has_effect(cls, count: int, info: ValidationInfo) -> int:
+        if info.data.get("policy", "latest") != "latest":
+            raise problem(f"count is for policy: latest, and the policy is {info.data['policy']}", code="TG015", hint="remove count, or write policy: latest")
+        return count
+
+    @field_validator("versions", mode="wrap")
+    @classmethod
+    def _versions_fit(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        return together(value, handler, lambda versions, is_whole: _version_problems(versions, info.data.get("policy"), is_whole=is_whole))
+
+
+def _version_problems(versions: list[int], policy: str | None, *, is_whole: bool) -> Iterator[PydanticCustomError]:
+    if policy == "specific" and not versions and is_whole:
+        consequence = "Triton would serve no version at all"
+        yield problem("policy: specific needs the versions to serve", code="TG009", consequence=consequence, hint="add versions: [1]")
+    if policy in ("latest", "all") and versions:
+        message = f"versions is for policy: specific, and the policy is {policy}"
+        yield problem(message, code="TG015", hint="remove versions, or write policy: specific")
+    yield from order_problems(versions, "versions")
