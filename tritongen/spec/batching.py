@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic import BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 from pydantic_core import PydanticCustomError
 
-from tritongen.spec.strict import Forms, Strict, listed
+from tritongen.spec.strict import Forms, Strict, listed, setting
 from tritongen.spec.units import Duration
 from tritongen.spec.values import (
     PositiveInt,
@@ -23,18 +23,23 @@ from tritongen.spec.values import (
 class Batching(Strict):
     """How requests are put together. Every value that is left out is decided from the model: it batches where each input and output allows it."""
 
-    max: Size32 | None = Field(
-        None, description="Most rows in one execution; 0 turns batching off. Sets max_batch_size. Left out: decided from the model's inputs and outputs."
+    max: Size32 | None = setting(
+        "Most rows in one execution; 0 turns batching off. Left out: decided from the model's inputs and outputs.",
+        sets="max_batch_size",
+        why="to bound the memory and the time of one execution, or to take the largest batch that clients send",
     )
-    preferred: tuple[PositiveInt, ...] = Field(
-        (),
-        description="Batch sizes to form when requests are queued, ascending, none above max. Sets dynamic_batching.preferred_batch_size. Default: max alone.",
+    preferred: tuple[PositiveInt, ...] = setting(
+        "Batch sizes to form when requests are queued, ascending, none above max. Default: none, so that Triton forms whatever is there, up to max.",
+        default=(),
+        sets="dynamic_batching.preferred_batch_size",
+        why="where few sizes are fast (a TensorRT profile, a CUDA graph, convolutions on the CUDA provider); else Triton's makers advise against it",
     )
-    max_queue_delay_us: Duration = Field(
-        0,
+    max_queue_delay_us: Duration = setting(
+        "How long the oldest request may wait for a fuller batch, with a unit such as 500us or 2ms. Default: no waiting.",
+        default=0,
         alias="max_queue_delay",
-        description="How long the oldest request may wait for a fuller batch, with a unit such as 500us or 2ms."
-        " Sets dynamic_batching.max_queue_delay_microseconds. Default: no waiting.",
+        sets="dynamic_batching.max_queue_delay_microseconds",
+        why="when throughput counts more than the latency of a single request; at low load each request waits this long for nothing",
     )
 
     @field_validator("preferred", mode="wrap")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic import BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 from pydantic_core import PydanticCustomError
 
-from tritongen.spec.strict import Forms, Strict, listed
+from tritongen.spec.strict import Forms, Strict, listed, setting
 from tritongen.spec.values import (
     PositiveInt,
     Size32,
@@ -23,11 +23,24 @@ InstanceKind = Literal["auto", "gpu", "cpu", "model"]
 class InstanceGroup(Strict):
     """Copies of a model that run side by side, and where. Becomes one entry of instance_group."""
 
-    kind: InstanceKind = Field(
-        "auto", description="auto: on GPUs where there are some, else on the CPU. gpu, cpu: only there. model: the backend decides. Sets kind."
+    kind: InstanceKind = setting(
+        "auto: on GPUs where there are some, else on the CPU. gpu, cpu: only there. model: the backend decides.",
+        default="auto",
+        sets="instance_group.kind",
+        why="to have a server without the GPU refuse the model, where it would run a hundred times slower on the CPU without a word",
     )
-    count: PositiveInt = Field(1, description="Copies on each GPU (or on the CPU). Each holds its own weights. Sets count.")
-    gpus: tuple[Size32, ...] = Field((), description="GPU numbers to use, with kind: gpu only. Default: every GPU, each with count copies. Sets gpus.")
+    count: PositiveInt = setting(
+        "Copies on each GPU (or on the CPU). Each holds its own weights.",
+        default=1,
+        sets="instance_group.count",
+        why="to fill a device that a single copy leaves idle while data is copied or the CPU works",
+    )
+    gpus: tuple[Size32, ...] = setting(
+        "GPU numbers to use, with kind: gpu only. Default: every GPU, each with count copies.",
+        default=(),
+        sets="instance_group.gpus",
+        why="to give models their own GPUs on a host with several",
+    )
 
     @field_validator("gpus", mode="wrap")
     @classmethod

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
+from pydantic import ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.batching import Batching, BatchingField
 from tritongen.spec.instances import InstanceGroup, InstanceKind, InstancesField
 from tritongen.spec.shapes import ShapeField, ShapeRange
 from tritongen.spec.source import Source, SourceField
-from tritongen.spec.strict import Strict, listed
+from tritongen.spec.strict import Strict, listed, setting
 from tritongen.spec.values import (
     ModelName,
     ModelVersion,
@@ -65,39 +65,58 @@ Precision = Literal["fp32", "fp16", "bf16", "int8"]
 class Settings(Strict):
     """The keys that `defaults` and every model share."""
 
-    backend: Backend = Field(
-        "onnxruntime",
-        description="What runs the model. onnxruntime serves the ONNX file; tensorrt serves a plan that is built from it. Sets backend and platform.",
+    backend: Backend = setting(
+        "What runs the model. onnxruntime serves the ONNX file; tensorrt serves a plan that is built from it.",
+        default="onnxruntime",
+        sets="backend and platform",
+        why="a plan is the fastest on NVIDIA GPUs, and is built for one TensorRT and one kind of GPU; the ONNX file runs everywhere",
     )
-    accelerator: Accelerator = Field(
-        "none",
-        description="What ONNX Runtime hands the graph to: cuda and tensorrt on GPUs, openvino on CPUs. With backend onnxruntime only."
-        " Sets optimization.execution_accelerators.",
+    accelerator: Accelerator = setting(
+        "What ONNX Runtime hands the graph to: cuda and tensorrt on GPUs, openvino on CPUs. With backend onnxruntime only.",
+        default="none",
+        sets="optimization.execution_accelerators",
+        why="tensorrt is often twice as fast as cuda, for minutes of building at the first start; what it cannot run stays on cuda",
     )
-    precision: Precision = Field(
-        "fp32",
-        description="Arithmetic that TensorRT may use, with accelerator tensorrt or backend tensorrt only. Sets precision_mode, or how the plan is built.",
+    precision: Precision = setting(
+        "Arithmetic that TensorRT may use, with accelerator tensorrt or backend tensorrt only.",
+        default="fp32",
+        sets="precision_mode, or how the plan is built",
+        why="fp16 halves time and memory where the last digits of an answer do not matter",
     )
-    batching: BatchingField = Field(
-        default_factory=Batching, description="How requests are put together: auto (the default), none, or a mapping. Sets max_batch_size and dynamic_batching."
+    batching: BatchingField = setting(
+        "How requests are put together: auto (the default), none, or a mapping.",
+        default_factory=Batching,
+        sets="max_batch_size and dynamic_batching",
+        why="to bound batches, or to wait for fuller ones; what is left out is decided from the model",
     )
-    instances: InstancesField = Field(
+    instances: InstancesField = setting(
+        "Copies of the model and where they run: a list of groups, or a single group. Default: one copy of kind auto.",
         default_factory=lambda: (InstanceGroup(),),
-        description="Copies of the model and where they run: a list of groups, or a single group. Sets instance_group. Default: one copy of kind auto.",
+        sets="instance_group",
+        why="to place models on devices, and to run several requests at once",
     )
-    cpu_threads: PositiveInt | None = Field(
-        None,
-        description="Threads inside one operator, for each copy; with backend onnxruntime only. Sets parameters.intra_op_thread_count. Default: all cores.",
+    cpu_threads: PositiveInt | None = setting(
+        "Threads inside one operator, for each copy; with backend onnxruntime only. Default: all cores.",
+        sets="parameters.intra_op_thread_count",
+        why="on a CPU: copies times threads beyond the number of cores make everything slower",
     )
-    warmup: Warmup = Field(
-        "auto", description="Batch sizes to run once while loading: auto ({1, max} and the preferred sizes), none, or a list. Sets model_warmup."
+    warmup: Warmup = setting(
+        "Batch sizes to run once while loading: auto ({1, max} and the preferred sizes), none, or a list.",
+        default="auto",
+        sets="model_warmup",
+        why="none for a faster start; a list where other sizes are the usual ones. Each sample is run in ONNX Runtime before it is written",
     )
-    versions: VersionPolicy = Field(
-        default_factory=VersionPolicy, description="Which version folders Triton serves. Sets version_policy. Default: the latest one."
+    versions: VersionPolicy = setting(
+        "Which version folders Triton serves. Default: the latest one.",
+        default_factory=VersionPolicy,
+        sets="version_policy",
+        why="to serve several versions at once, or a certain one",
     )
-    version: ModelVersion = Field(
-        1,
-        description="The version folder to write: a number (replaced in place), or auto (new weights get the next one, versions.count are kept).",
+    version: ModelVersion = setting(
+        "The version folder to write: a number (replaced in place), or auto (new weights get the next one, versions.count are kept).",
+        default=1,
+        sets="the name of the version folder",
+        why="auto keeps the weights that were served before, so that one can go back",
     )
 
 
@@ -108,27 +127,42 @@ class Defaults(Settings):
 class ModelSpec(Settings):
     """One model: its file, and how it is served."""
 
-    name: ModelName = Field(
-        description="The model's name in Triton, in URLs and as a folder: letters, digits and _ . + -, unique whatever the letter case. Sets name."
+    name: ModelName = setting(
+        "The model's name in Triton, in URLs and as a folder: letters, digits and _ . + -, unique whatever the letter case.",
+        default=...,
+        sets="name, and the name of the model's folder",
+        why="it is what clients ask for",
     )
-    source: SourceField = Field(
-        description="The ONNX file: a path relative to the spec's folder, or {package: ..., path: ...} for a file of an installed Python package."
+    source: SourceField = setting(
+        "The ONNX file: a path relative to the spec's folder, or {package: ..., path: ...} for a file of an installed Python package.",
+        default=...,
+        sets="the file in the version folder; input and output are read from it",
+        why="it is the model",
     )
-    shapes: Mapping[str, ShapeField] = Field(
+    shapes: Mapping[str, ShapeField] = setting(
+        "Sizes of tensors by name, without the batch dimension: {min: [16], opt: [128], max: [512]}, or [3, 48, 320] for one fixed size.",
         default_factory=dict,
-        description="Sizes of tensors by name, without the batch dimension: {min: [16], opt: [128], max: [512]}, or [3, 48, 320] for one fixed size.",
+        sets="the TensorRT profile (trt_profile_min_shapes, _opt_shapes, _max_shapes) and the sizes of warmup samples",
+        why="where the model has variable dimensions besides the batch: nothing can be warmed up or built for a size that is not known",
     )
-    samples: Mapping[str, Sample] = Field(
-        default_factory=dict,
-        description="Values for inputs that cannot be guessed, by input name: a number, true/false, a text, a nested list, or a .npy file inside the"
+    samples: Mapping[str, Sample] = setting(
+        "Values for inputs that cannot be guessed, by input name: a number, true/false, a text, a nested list, or a .npy file inside the"
         " spec's folder. Used for warmup, verification and load tests.",
-    )
-    labels: Mapping[str, PathText] = Field(
         default_factory=dict,
-        description="Text files with one class name per line, by output name; inside the spec's folder. Copied, and set as label_filename.",
+        sets="model_warmup.inputs.input_data_file, and a parameter that clients of tritongen read",
+        why="where zeros are no valid input: indices, sampling rates, lengths, texts",
     )
-    config: Mapping[str, Any] = Field(
-        default_factory=dict, description="Settings that have no key here, in the field names of Triton's ModelConfig. Laid over what was derived; it wins."
+    labels: Mapping[str, PathText] = setting(
+        "Text files with one class name per line, by output name; inside the spec's folder. They are copied.",
+        default_factory=dict,
+        sets="output.label_filename",
+        why="clients that ask for the classification of an output get names with it",
+    )
+    config: Mapping[str, Any] = setting(
+        "Settings that have no key here, in the field names of Triton's ModelConfig. Laid over what was derived; it wins.",
+        default_factory=dict,
+        sets="any field of ModelConfig but those that a key above derives",
+        why="for the rare fields; an unknown field or a value of another type is refused at its place",
     )
 
     @property
@@ -196,22 +230,49 @@ class ModelSpec(Settings):
 class Target(Strict):
     """The server that the repository is made for."""
 
-    release: Release | None = Field(
-        None, description='NVIDIA container release as quoted YY.MM, such as "25.08". Default: the newest one that tritongen knows.'
+    release: Release | None = setting(
+        'NVIDIA container release as quoted YY.MM, such as "25.08". Default: the newest one that tritongen knows.',
+        sets="which fields and values may be used, and what is warned of",
+        why="always: a config for one release is not always one for another",
     )
-    engine_cache: ServerPath = Field(
-        "/engine-cache", description="Absolute folder inside the container where the TensorRT accelerator keeps its engines. Sets trt_engine_cache_path."
+    engine_cache: ServerPath = setting(
+        "Absolute folder inside the container where the TensorRT accelerator keeps its engines.",
+        default="/engine-cache",
+        sets="trt_engine_cache_path and trt_timing_cache_path",
+        why="where another volume is mounted; on a folder that does not last, every start builds all engines again",
     )
 
 
 class Spec(Strict):
     """A whole spec. `models` already hold what `defaults` gave them."""
 
-    version: Literal[1] = Field(description="Version of the spec format; 1 is the only one.")
-    triton: Target = Field(default_factory=Target, description="The server that the repository is made for: its release, and where it keeps engines.")
-    repository: PathText = Field("model_repository", description="Folder to write the Triton model repository to, relative to the spec's folder.")
-    defaults: Defaults = Field(default_factory=Defaults, description="Values for every model that does not set the key itself.")
-    models: tuple[ModelSpec, ...] = Field(min_length=1, description="The models to serve.")
+    version: Literal[1] = setting(
+        "Version of the spec format; 1 is the only one.",
+        default=...,
+        sets="how the rest is read",
+        why="always, so that a later tritongen can tell an old spec from a mistake",
+    )
+    triton: Target = setting(
+        "The server that the repository is made for: its release, and where it keeps engines.",
+        default_factory=Target,
+        sets="what all models may use",
+        why="to write for the release that you run",
+    )
+    repository: PathText = setting(
+        "Folder to write the Triton model repository to, relative to the spec's folder.",
+        default="model_repository",
+        sets="where models are written",
+        why="to write into a mounted volume; `tritongen render -o` does it once",
+    )
+    defaults: Defaults = setting(
+        "Values for every model that does not set the key itself.",
+        default_factory=Defaults,
+        sets="what models have in common",
+        why="to say once what several models share",
+    )
+    models: tuple[ModelSpec, ...] = setting(
+        "The models to serve.", default=..., min_length=1, sets="one folder of the repository for each", why="without a model there is nothing to serve"
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, ValidationInfo, field_validator
 from pydantic.json_schema import JsonSchemaValue
 
-from tritongen.spec.strict import Forms, Strict
+from tritongen.spec.strict import Forms, Strict, setting
 from tritongen.spec.values import (
     INT64_MAX,
     Dims,
@@ -22,9 +22,11 @@ from tritongen.spec.values import (
 class ShapeRange(Strict):
     """The sizes of one tensor, without the batch dimension: smallest, usual, largest. Used for TensorRT profiles, warmup and generated requests."""
 
-    min: Dims = Field(description="Smallest size of each dimension.")
-    opt: Dims = Field(description="The size that kernels are tuned for.")
-    max: Dims = Field(description="Largest size of each dimension.")
+    min: Dims = setting("Smallest size of each dimension.", default=..., sets="trt_profile_min_shapes", why="it is the smallest request that is fast")
+    opt: Dims = setting(
+        "The size that kernels are tuned for.", default=..., sets="trt_profile_opt_shapes and the warmup samples", why="it is the request that comes most often"
+    )
+    max: Dims = setting("Largest size of each dimension.", default=..., sets="trt_profile_max_shapes", why="it is the largest request that is fast")
 
     @field_validator("opt", "max")
     @classmethod

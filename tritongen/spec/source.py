@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, ValidationInfo, field_validator
 
-from tritongen.spec.strict import Forms, Strict
+from tritongen.spec.strict import Forms, Strict, setting
 from tritongen.spec.values import (
     PATH_SCHEMA,
     PackageName,
@@ -21,8 +21,17 @@ from tritongen.spec.values import (
 class Source(Strict):
     """Where a model's ONNX file is: a path, or a file inside an installed Python package."""
 
-    package: PackageName | None = Field(None, description="Import name of an installed Python package that carries the file; it is located, never imported.")
-    path: PathText = Field(description="Path of the ONNX file: relative to the spec's folder (~ and absolute paths work too), or relative to the package.")
+    package: PackageName | None = setting(
+        "Import name of an installed Python package that carries the file; it is located, never imported.",
+        sets="where path starts",
+        why="to serve a model that comes with a Python package",
+    )
+    path: PathText = setting(
+        "Path of the ONNX file: relative to the spec's folder (~ and absolute paths work too), or relative to the package.",
+        default=...,
+        sets="the file in the version folder",
+        why="it is the model",
+    )
 
     @field_validator("path")
     @classmethod

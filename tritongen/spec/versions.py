@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 from pydantic_core import PydanticCustomError
 
-from tritongen.spec.strict import Strict
+from tritongen.spec.strict import Strict, setting
 from tritongen.spec.values import (
     UINT32_MAX,
     VersionNumber,
@@ -21,11 +21,25 @@ from tritongen.spec.values import (
 class VersionPolicy(Strict):
     """Which version folders Triton serves. Becomes version_policy."""
 
-    policy: Literal["latest", "all", "specific"] = Field(
-        "latest", description="latest: the highest numbers. all: every folder. specific: those listed in versions."
+    policy: Literal["latest", "all", "specific"] = setting(
+        "latest: the highest numbers. all: every folder. specific: those listed in versions.",
+        default="latest",
+        sets="version_policy",
+        why="to serve an old and a new version side by side, or to go back to an old one without deleting the new one",
     )
-    count: Annotated[int, Field(strict=True, ge=1, le=UINT32_MAX)] = Field(1, description="How many of the highest versions, with policy: latest only.")
-    versions: tuple[VersionNumber, ...] = Field((), validate_default=True, description="The version numbers to serve, with policy: specific only.")
+    count: Annotated[int, Field(strict=True, ge=1, le=UINT32_MAX)] = setting(
+        "How many of the highest versions, with policy: latest only.",
+        default=1,
+        sets="version_policy.latest.num_versions",
+        why="to keep the version before the newest at hand",
+    )
+    versions: tuple[VersionNumber, ...] = setting(
+        "The version numbers to serve, with policy: specific only.",
+        default=(),
+        validate_default=True,
+        sets="version_policy.specific.versions",
+        why="to pin what is served, whatever folders appear",
+    )
 
     @field_validator("count")
     @classmethod
