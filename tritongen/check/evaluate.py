@@ -11,7 +11,7 @@ from tritongen.check.findings import CheckFinding
 from tritongen.check.reading import reader_findings
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.repository.scan import CONFIG_NAME, scan_repository
-from tritongen.rules import RULES, Finding, ModelContext, Rule, ServerFacts
+from tritongen.rules import RULES, Finding, ModelContext, Rule, ServerFacts, links
 
 _WITHOUT_CONFIG = ("TG22", "TG24")
 """Families that still say something right about a model whose config does not parse: its folders and versions."""
@@ -51,7 +51,10 @@ def evaluate_models(models: Sequence[LoadedModel], rules: Sequence[Rule] = RULES
 
 def rules_for(model: LoadedModel, rules: Sequence[Rule]) -> Sequence[Rule]:
     """The rules about single models that can say something right about this one."""
-    if model.context.folder is not None and model.context.folder.config_problem:
+    folder = model.context.folder
+    if folder is not None and folder.link:
+        return [rule for rule in rules if rule in links.RULES]
+    if folder is not None and folder.config_problem:
         return ()
     if not model.parses:
         return [rule for rule in rules if rule.code.startswith(_WITHOUT_CONFIG) and "config" not in rule.needs]
@@ -95,7 +98,7 @@ def knows_enough(rule: Rule, context: ModelContext) -> bool:
 def _finding(rule: Rule, context: ModelContext, finding: Finding, source: Path | None) -> CheckFinding:
     consequence = finding.consequence or rule.consequence
     location = finding.location or (context.locate(finding.key) if context.has_config else _folder(context))
-    diagnostic = Diagnostic(rule.code, finding.message, location, consequence.words, finding.hint, context.name, consequence.severity)
+    diagnostic = Diagnostic(rule.code, finding.message, location, finding.follows or consequence.words, finding.hint, context.name, consequence.severity)
     return CheckFinding(diagnostic, rule.name, consequence.value, finding.edits, source)
 
 

@@ -5,6 +5,7 @@ What Triton would follow or take for a model, it is told of; what leads out of t
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import deque
@@ -17,6 +18,7 @@ from tritongen.modelconfig.reading import MAX_BYTES
 CONFIG_NAME = "config.pbtxt"
 _MOST_ENTRIES = 50_000
 _DEEPEST = 8
+_NO_FILES = {"folder": "it is a folder", "link": "it is a link that leads out of the repository", "nowhere": "it is a link that leads nowhere"}
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class FileFacts:
     """One directory entry.
 
     Attributes:
-        kind: `file`, `folder`, `link` (one that leads out of the repository, or nowhere) or `other` (a pipe, a device, a socket).
+        kind: `file`, `folder`, `link` (one that leads out of the repository), `nowhere` (a link without a target, or in a circle) or `other` (a pipe, a
+            device, a socket).
         size: bytes; 0 for what is no file.
         readable: whether this process may read it.
     """
@@ -45,6 +48,7 @@ class ModelFolder:
         config: the bytes of config.pbtxt; None where there is none, or it cannot be read (`config_problem` says why).
         config_problem: why an existing config.pbtxt was not read.
         truncated: the folder holds more than was looked at, so that a file missing in `entries` may be there.
+        link: `link` or `nowhere` where the folder itself is such a link in the repository's folder: nothing is known of what it leads to. Empty else.
     """
 
     name: str
@@ -53,6 +57,7 @@ class ModelFolder:
     config: bytes | None = None
     config_problem: str = ""
     truncated: bool = False
+    link: str = ""
 
     @property
     def subfolders(self) -> tuple[str, ...]:
@@ -67,25 +72,25 @@ class ModelFolder:
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository's folder and the models in it. `strays` are entries of the root that are no folders."""
+    """A repository's folder and the models in it. Triton takes each of its folders for one, and each link that does not lead to a file."""
 
     path: Path
     models: tuple[ModelFolder, ...]
-    strays: tuple[str, ...] = ()
 
 
 def scan_repository(path: Path) -> Repository:
     """Look at a repository. Raises OSError where its folder cannot be listed."""
     root = path.resolve()
-    models, strays = [], []
+    models = []
     with os.scandir(path) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
-        if _facts(entry, root).kind == "folder":
+        kind = _facts(entry, root).kind
+        if kind == "folder":
             models.append(scan_model(path / entry.name, root=root))
-        else:
-            strays.append(entry.name)
-    return Repository(path, tuple(models), tuple(strays))
+        elif kind == "nowhere" or (kind == "link" and not _leads_to_a_file(entry)):
+            models.append(ModelFolder(entry.name, path / entry.name, link=kind))
+    return Repository(path, tuple(models))
 
 
 def scan_model(path: Path, *, root: Path | None = None) -> ModelFolder:
@@ -123,8 +128,10 @@ def _facts(entry: os.DirEntry[str], root: Path) -> FileFacts:
         if entry.is_symlink() and not Path(entry.path).resolve(strict=True).is_relative_to(root):
             return FileFacts("link")
         status = entry.stat()
-    except (OSError, RuntimeError):  # a loop of links is a RuntimeError up to Python 3.12
-        return FileFacts("link")
+    except RuntimeError:  # a circle of links, up to Python 3.12
+        return FileFacts("nowhere")
+    except OSError as error:
+        return FileFacts("nowhere" if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP) else "link")
     if stat.S_ISDIR(status.st_mode):
         return FileFacts("folder", readable=os.access(entry.path, os.R_OK | os.X_OK))
     if stat.S_ISREG(status.st_mode):
@@ -132,13 +139,19 @@ def _facts(entry: os.DirEntry[str], root: Path) -> FileFacts:
     return FileFacts("other")
 
 
+def _leads_to_a_file(entry: os.DirEntry[str]) -> bool:
+    """Whether a link leads to something that Triton sees is no folder. What may not be looked at can be one."""
+    try:
+        return not entry.is_dir()
+    except OSError:
+        return False
+
+
 def _read_config(path: Path, facts: FileFacts | None) -> tuple[bytes | None, str]:
     if facts is None:
         return None, ""
     if facts.kind != "file":
-        return None, {"folder": "it is a folder", "link": "it is a link that leads out of the repository, or nowhere"}.get(
-            facts.kind, "it is not a regular file"
-        )
+        return None, _NO_FILES.get(facts.kind, "it is not a regular file")
     if facts.size > MAX_BYTES:
         return None, f"it has {facts.size:,} bytes, and more than {MAX_BYTES:,} are not read"
     try:

@@ -59,9 +59,11 @@ def states_its_interface(context: ModelContext) -> bool:
 
     A Python model may add more in its `auto_complete_config`; one that lists both its inputs and its outputs is taken at its word.
     """
+    if not context.has_config:
+        return False
     if context.is_ensemble or not context.server.auto_complete:
         return True
-    if context.is_plan or not context.has_config:
+    if context.is_plan:
         return False
     return bool((context.config.input or context.config.batch_input) and context.config.output)
 

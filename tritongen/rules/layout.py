@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritongen.repository.scan import CONFIG_NAME
-from tritongen.rules import model_files
+from tritongen.rules import links, model_files
 from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import fully_seen, is_foreign, looks_like_a_version, misplaced_configs, nested_models, place
 from tritongen.rules.folders import model_files as files_of
 from tritongen.rules.rule import Consequence, Finding, Rule
 
 _FOLDER = frozenset({"folder"})
+_OVER_A_FOREIGN_FOLDER = (
+    "tritonserver ends at its start over a model that does not load; with --exit-on-error=false the real models load, and with "
+    "--model-control-mode=explicit those that are named"
+)
 
 
 def _foreign(context: ModelContext) -> Iterator[Finding]:
@@ -28,8 +32,13 @@ def _foreign(context: ModelContext) -> Iterator[Finding]:
         message = (
             f"'{context.name}' is no model: it has no {CONFIG_NAME}, no version folder and no model file; Triton takes every folder of a repository for one"
         )
-        hint = "move the folder out of the repository, or point --model-repository at a folder that holds models only"
-    yield Finding(message, hint=hint, location=place(context))
+        models = context.folder.path.parent / "models"
+        hint = (
+            f"put the models into a folder of their own and start tritonserver with --model-repository={models}"
+            if context.name.startswith(".git")
+            else "move the folder out of the repository, or point --model-repository at a folder that holds models only"
+        )
+    yield Finding(message, hint=hint, location=place(context), follows=_OVER_A_FOREIGN_FOLDER)
 
 
 def _missing_config(context: ModelContext) -> Iterator[Finding]:
@@ -94,28 +103,16 @@ def _no_version(context: ModelContext) -> Iterator[Finding]:
         yield Finding(message, hint=f"mkdir 1, and put {context.resolved.filename or 'the model file'} into it", location=place(context))
 
 
-def _links(context: ModelContext) -> Iterator[Finding]:
-    folder = context.folder
-    assert folder is not None
-    for path, facts in sorted(folder.entries.items()):
-        if facts.kind == "link" and path.count("/") < 2:
-            yield Finding(
-                f"'{path}' is a link that leads out of the repository, or nowhere; Triton follows it if it can, and in a container or another "
-                f"checkout it often cannot",
-                hint=f'put the file itself there: cp --remove-destination "$(readlink -f {path})" {path}',
-                location=place(context, path),
-            )
-
-
 RULES: tuple[Rule, ...] = (
     Rule(
         "TG220",
         "foreign-folder",
         Consequence.REFUSED,
         "Every folder of a repository is a model.",
-        "In the modes none and poll Triton takes every sub-folder of a repository for a model, hidden ones such as .git and .ipynb_checkpoints too, "
-        "and by default ends when "
-        "one does not load: 'Could not determine backend' (core/src/model_repository_manager.cc, Poll).",
+        "In the modes none and poll Triton takes every sub-folder of a repository for a model, hidden ones such as .git and .ipynb_checkpoints too. Such a "
+        "one does not load ('Could not determine backend', 'at least one version must be available'), and by default the server then ends; with "
+        "--exit-on-error=false the other models are served and the folder stays in the index as UNAVAILABLE. In explicit mode nothing is loaded that is not "
+        "named (core/src/model_repository_manager.cc, Poll; tried on 24.10).",
         "model_repository/.ipynb_checkpoints/\nmodel_repository/resnet/config.pbtxt",
         "model_repository/resnet/config.pbtxt",
         check=_foreign,
@@ -159,18 +156,6 @@ RULES: tuple[Rule, ...] = (
         check=_no_version,
         needs=_FOLDER,
     ),
-    Rule(
-        "TG228",
-        "link-out-of-the-repository",
-        Consequence.FRAGILE,
-        "A repository holds its files itself.",
-        "Triton follows symbolic links, and one that leads out of the repository breaks when the repository is mounted into a container, copied or "
-        "pushed to an object store. "
-        "`check` does not follow it, so it says nothing about what lies there.",
-        "resnet/1/model.onnx -> /home/me/exports/model.onnx",
-        "resnet/1/model.onnx",
-        check=_links,
-        needs=_FOLDER,
-    ),
+    *links.RULES,
     *model_files.RULES,
 )

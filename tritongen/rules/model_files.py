@@ -39,9 +39,9 @@ def _absent(context: ModelContext) -> Iterator[tuple[str, str, list[str]]]:
     for version in loaded_folders(context):
         path = posixpath.normpath(f"{version}/{filename}")
         facts = folder.entries.get(path)
-        if path in kept or path.startswith("../") or (facts is not None and facts.kind != "folder"):
+        if path in kept or path.startswith("../") or (facts is not None and facts.kind not in ("folder", "nowhere")):
             continue
-        if facts is not None:
+        if facts is not None and facts.kind == "folder":
             inner = f"{path}/model.onnx"
             if context.resolved.backend not in _FOLDERS or inner in folder.entries:
                 continue
@@ -63,7 +63,9 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
             continue
         folder, name = context.folder, posixpath.basename(path)
         assert folder is not None
-        if alike:
+        if path in folder.entries:
+            found, hint = "; it is a link that leads nowhere", f"put the file itself at {context.name}/{path}"
+        elif alike:
             found, hint = f"; it holds {', '.join(alike)}", f'write `default_model_filename: "{alike[0]}"` with the name of the one to serve'
         elif name in folder.entries and folder.entries[name].kind == "file":
             found, hint = f"; {name} lies beside it, in the model's folder", f"mv {name} {version}/"

@@ -69,6 +69,7 @@ class Finding:
         location: where it is, if not in the config (a file's path).
         edits: a fix that cannot change the meaning, for rules whose `fix` is safe.
         consequence: where one place is worse or better than the rule in general.
+        follows: what Triton does, where the words of the consequence do not say it.
         model: the model it belongs to, for rules that look at several.
     """
 
@@ -79,6 +80,7 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     consequence: Consequence | None = None
     model: str = ""
+    follows: str = ""
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,31 @@ def test_words_that_stand_for_nothing_are_all_said_with_the_closest():
     assert hints[1] == "did you mean unknown-field?"
 
 
+def test_a_link_to_nowhere_beside_the_models_is_said_to_take_them_all(add_model, tmp_path):
+    add_model()
+    (tmp_path / "repository/old").symlink_to(tmp_path / "gone")
+    (finding,) = run(tmp_path / "repository", rules=RULES)
+    assert (finding.diagnostic.code, finding.consequence, finding.diagnostic.location.path) == ("TG223", "refused", str(tmp_path / "repository/old"))
+    assert "loads none of its models" in finding.diagnostic.consequence
+
+
+def test_of_a_model_behind_a_link_out_nothing_else_is_said(add_model, tmp_path):
+    steps = 'step { model_name: "other" model_version: -1 input_map { key: "a" value: "x" } output_map { key: "b" value: "y" } }'
+    ensemble = f"""platform: "ensemble"
+input {{ name: "x" data_type: TYPE_FP32 dims: [ 8 ] }}
+output {{ name: "y" data_type: TYPE_FP32 dims: [ 4 ] }}
+ensemble_scheduling {{ {steps} }}
+"""
+    add_model("ensemble", ensemble, onnx=None)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "repository/other").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "note").write_text("x")
+    (tmp_path / "repository/README").symlink_to(tmp_path / "note")
+    for auto_complete in (True, False):
+        found = run(tmp_path / "repository", rules=RULES, server=ServerFacts(auto_complete=auto_complete))
+        assert [(finding.diagnostic.code, finding.diagnostic.model) for finding in found] == [("TG228", "other")]
+
+
 def test_a_config_that_cannot_be_read_is_said_and_no_rule_is_asked(add_model, tmp_path):
     for name in ("pipe", "folder", "loop", "outside"):
         (add_model(name) / "config.pbtxt").unlink()
@@ -165,7 +190,7 @@ def test_a_config_that_cannot_be_read_is_said_and_no_rule_is_asked(add_model, tm
     (tmp_path / "secret.pbtxt").write_text(CONFIG.format(name="outside"))
     (tmp_path / "repository/outside/config.pbtxt").symlink_to(tmp_path / "secret.pbtxt")
     found = {finding.diagnostic.model: finding.diagnostic for finding in run(tmp_path / "repository")}
-    assert {model: diagnostic.code for model, diagnostic in found.items()} == {"pipe": "TG075", "folder": "TG075", "loop": "TG076", "outside": "TG076"}
+    assert {model: diagnostic.code for model, diagnostic in found.items()} == {"pipe": "TG075", "folder": "TG075", "loop": "TG075", "outside": "TG076"}
     assert found["pipe"].severity.value == "error"
     assert found["outside"].severity.value == "warning"
     assert "nothing about this model was checked" in found["outside"].consequence
