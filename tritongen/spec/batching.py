@@ -20,7 +20,7 @@ from tritongen.spec.values import (
 )
 
 
-class Batching(Strict):
+class Batching(Strict, json_schema_extra={"examples": [{"max": 16, "preferred": [4, 8, 16], "max_queue_delay": "2ms"}]}):
     """How requests are put together. Every value that is left out is decided from the model: it batches where each input and output allows it."""
 
     max: Size32 | None = setting(

@@ -20,7 +20,7 @@ from tritongen.spec.values import (
 InstanceKind = Literal["auto", "gpu", "cpu", "model"]
 
 
-class InstanceGroup(Strict):
+class InstanceGroup(Strict, json_schema_extra={"examples": [{"kind": "gpu", "count": 2, "gpus": [0, 1]}]}):
     """Copies of a model that run side by side, and where. Becomes one entry of instance_group."""
 
     kind: InstanceKind = setting(

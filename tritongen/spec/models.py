@@ -120,11 +120,14 @@ class Settings(Strict):
     )
 
 
-class Defaults(Settings):
+class Defaults(Settings, json_schema_extra={"examples": [{"instances": [{"kind": "gpu"}], "batching": {"max_queue_delay": "1ms"}}]}):
     """Values for every model that does not set the key itself. A model's own key replaces the whole value; nothing is merged inside it."""
 
 
-class ModelSpec(Settings):
+class ModelSpec(
+    Settings,
+    json_schema_extra={"examples": [{"name": "resnet50", "source": "resnet50.onnx", "accelerator": "tensorrt", "precision": "fp16", "version": "auto"}]},
+):
     """One model: its file, and how it is served."""
 
     name: ModelName = setting(
@@ -227,7 +230,7 @@ class ModelSpec(Settings):
         return tuple(sizes)
 
 
-class Target(Strict):
+class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "engine_cache": "/engine-cache"}]}):
     """The server that the repository is made for."""
 
     release: Release | None = setting(
@@ -243,7 +246,20 @@ class Target(Strict):
     )
 
 
-class Spec(Strict):
+class Spec(
+    Strict,
+    json_schema_extra={
+        "examples": [
+            {
+                "version": 1,
+                "triton": {"release": "25.08"},
+                "repository": "model_repository",
+                "defaults": {"batching": {"max": 16}},
+                "models": [{"name": "resnet50", "source": "resnet50.onnx"}],
+            }
+        ]
+    },
+):
     """A whole spec. `models` already hold what `defaults` gave them."""
 
     version: Literal[1] = setting(

@@ -28,6 +28,10 @@ class _SpecSchema(GenerateJsonSchema):
             result.pop("default", None)
         return result
 
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        """Everything in the order in which it is declared, which is the order in which people read it."""
+        return value
+
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Titles such as `Max Queue Delay` would only repeat the key."""
         return False

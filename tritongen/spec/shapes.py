@@ -19,7 +19,7 @@ from tritongen.spec.values import (
 )
 
 
-class ShapeRange(Strict):
+class ShapeRange(Strict, json_schema_extra={"examples": [{"min": [16], "opt": [128], "max": [512]}]}):
     """The sizes of one tensor, without the batch dimension: smallest, usual, largest. Used for TensorRT profiles, warmup and generated requests."""
 
     min: Dims = setting("Smallest size of each dimension.", default=..., sets="trt_profile_min_shapes", why="it is the smallest request that is fast")

@@ -18,7 +18,7 @@ from tritongen.spec.values import (
 )
 
 
-class Source(Strict):
+class Source(Strict, json_schema_extra={"examples": [{"package": "rapidocr_onnxruntime", "path": "models/ch_PP-OCRv4_rec_infer.onnx"}]}):
     """Where a model's ONNX file is: a path, or a file inside an installed Python package."""
 
     package: PackageName | None = setting(

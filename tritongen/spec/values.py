@@ -296,7 +296,8 @@ def _check_sample(value: object) -> object:
 
 
 SAMPLE_SCHEMA: dict[str, Any] = {
-    "anyOf": [{"type": ["number", "boolean", "string"]}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/SampleValue"}}]
+    "description": "a number, true or false, a text, or nested lists of one of these",
+    "anyOf": [{"type": ["number", "boolean", "string"]}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/SampleValue"}}],
 }
 SampleValue: TypeAlias = bool | int | float | str | tuple[Any, ...]
 Sample = Annotated[SampleValue, BeforeValidator(_check_sample), WithJsonSchema({})]

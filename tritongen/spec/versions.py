@@ -18,7 +18,7 @@ from tritongen.spec.values import (
 )
 
 
-class VersionPolicy(Strict):
+class VersionPolicy(Strict, json_schema_extra={"examples": [{"policy": "latest", "count": 2}]}):
     """Which version folders Triton serves. Becomes version_policy."""
 
     policy: Literal["latest", "all", "specific"] = setting(
