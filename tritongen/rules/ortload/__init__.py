@@ -14,6 +14,7 @@ from .judge import control_names, judge, shape_of, states
 from .limits import LIMITS, Limits, limits_of, too_new
 from .parameters import GPU_PARAMETERS, PARAMETERS, boolean, integer, parameter, parameter_problems
 from .problem import Kind, Path, Problem
+from .ragged import BatchTensor, batch_tensor, scattered_shape, scatters
 
 __all__ = [
     "CUDA_SHADOWED",
@@ -23,6 +24,7 @@ __all__ = [
     "PARAMETERS",
     "PRECISIONS",
     "TENSORRT_KEYS",
+    "BatchTensor",
     "Graph",
     "GraphTensor",
     "Kind",
@@ -30,6 +32,7 @@ __all__ = [
     "Path",
     "Problem",
     "accelerator_problems",
+    "batch_tensor",
     "boolean",
     "complete",
     "control_names",
@@ -40,6 +43,8 @@ __all__ = [
     "onnxruntime_reads",
     "parameter",
     "parameter_problems",
+    "scattered_shape",
+    "scatters",
     "shape_of",
     "states",
     "too_new",

@@ -13,9 +13,10 @@ import numpy as np
 import onnxruntime
 import triton_python_backend_utils as triton
 
-from . import graph, host, providers, release, settings, tensors, watchdog
+from . import graph, host, providers, release, settings, states, tensors, watchdog
 from .errors import ORT_ERRORS, RefusedError, ort_message
 from .execution import Executor
+from .ragged import Assembly
 from .verdicts import ortload, refuse_first
 
 REMARK = "tritongen-remark: "
@@ -111,11 +112,15 @@ def _executor(config: Mapping[str, Any], args: Mapping[str, str]) -> Executor:
         _remark(args["model_name"], remark)
     interface = graph.read(session)
     refuse_first(ortload.judge(config, interface, bf16=target.bf16 or not target.strict))
-    _refuse_unserved(config)
-    batching = config.get("max_batch_size", 0) > 0
-    inputs = tensors.ports(config.get("input", []), interface.inputs | interface.initializers, batching=batching)
-    outputs = tensors.ports(config.get("output", []), interface.outputs, batching=batching)
-    return Executor(tensors.runner(session, inputs, outputs), inputs, outputs, batching=batching, options=settings.run_options(config), triton=triton)
+    kept = states.States(config, triton)
+    assembly = Assembly.of(config)
+    known = interface.inputs | interface.initializers
+    inputs = tensors.ports([*config.get("input", []), *states.port_entries(config, "input_name", known)], known, batching=assembly.batching)
+    outputs = tensors.ports(
+        [*states.port_entries(config, "output_name", interface.outputs), *config.get("output", [])], interface.outputs, batching=assembly.batching
+    )
+    run = tensors.runner(session, inputs, outputs)
+    return Executor(run, inputs, outputs, assembly=assembly, states=kept, options=settings.run_options(config), triton=triton)
 
 
 def _open(path: Path, options: Any, chosen: Any, target: release.Target) -> Any:
@@ -133,14 +138,6 @@ def _open(path: Path, options: Any, chosen: Any, target: release.Target) -> Any:
 def _file(path: Path) -> Path:
     """The model's file: `model.onnx` inside where Triton's directory form is used."""
     return path / _DEFAULT_FILE if path.is_dir() else path
-
-
-def _refuse_unserved(config: Mapping[str, Any]) -> None:
-    """Refuse what needs Triton's C++ interface: serving it half would give wrong answers."""
-    if config.get("batch_input") or any(tensor.get("allow_ragged_batch") for tensor in config.get("input", [])):
-        raise RefusedError("ragged batches (allow_ragged_batch, batch_input) are served by NVIDIA's own backend only; the embedded one does not form them")
-    if ortload.states(config):
-        raise RefusedError("implicit state (sequence_batching.state) is kept by NVIDIA's own backend only; the embedded one has none")
 
 
 def _remark(model: str, text: str) -> None:
