@@ -30,6 +30,11 @@ class Release:
     python: str | None
 
     @property
+    def trtllm_tensorrt(self) -> str | None:
+        """TensorRT in the `-trtllm-python-py3` image, or None where no source says."""
+        return next((tensorrt for first, last, tensorrt in _TRTLLM_TENSORRT if order_of(first) <= self.order <= order_of(last)), None)
+
+    @property
     def order(self) -> tuple[int, int]:
         """`(year, month)`, for comparing releases by age."""
         return order_of(self.name)
@@ -84,56 +89,19 @@ RELEASES: tuple[Release, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Absence:
-    """A backend that images lack.
-
-    Attributes:
-        backend: its name.
-        first: the first release without it.
-        last: the last release without it; None where it never came back.
-        reason: why, as the end of a sentence.
-        instead: what to do about it.
-    """
-
-    backend: str
-    first: str
-    last: str | None
-    reason: str
-    instead: str
-
-    def holds_in(self, release: Release) -> bool:
-        """Whether the image of this release lacks the backend."""
-        return order_of(self.first) <= release.order and (self.last is None or release.order <= order_of(self.last))
-
-
-@dataclass(frozen=True)
-class LateField:
-    """A field of `ModelConfig` that older servers do not have: a config with it does not parse there.
-
-    Attributes:
-        path: field names from the top of the config, without indices.
-        missing_in: the newest release that is known not to have it.
-    """
-
-    path: tuple[str, ...]
-    missing_in: str
-
-
-ABSENT_BACKENDS: tuple[Absence, ...] = (
-    # triton-inference-server/server 6988 and 6991; 8204 (somebody builds it into 25.03 by hand, with the libraries of the last TensorFlow container, 25.02).
-    Absence("onnxruntime", "24.02", "24.02", "that month it was left out", "use 24.01 or 24.03"),
-    Absence("tensorflow", "25.03", None, "TensorFlow was taken out", 'export the model to ONNX and write `backend: "onnxruntime"`, or use 25.02 or older'),
+_TRTLLM_TENSORRT = (
+    ("24.08", "24.08", "10.3.0"),
+    ("24.09", "24.10", "10.4.0"),
+    ("24.11", "24.11", "10.6.0"),
+    ("24.12", "24.12", "10.7.0"),
+    ("25.01", "25.02", "10.8.0.43"),
+    ("25.03", "25.05", "10.9.0.34"),
+    ("25.06", "25.07", "10.10.0.31"),
+    ("25.08", "25.10", "10.11.0.33"),
+    ("25.11", "26.02", "10.13.3.9"),
+    ("26.03", "26.07", "10.14.1.48"),
 )
-
-LATE_FIELDS: tuple[LateField, ...] = (
-    # max_inflight_requests is in model_config.proto of branch r25.12 and not of r25.11; model_metrics was merged after 24.10. Both were tried on 24.10.
-    LateField(("ensemble_scheduling", "max_inflight_requests"), "25.11"),
-    LateField(("model_metrics",), "24.10"),
-)
-
-BF16_IN_ONNXRUNTIME = "26.03"
-"""The first release whose onnxruntime backend knows TYPE_BF16."""
+"""First release, last release, TensorRT of their `-trtllm-python-py3` images. Source: the server's docs/introduction/compatibility.md."""
 
 _BY_NAME = {release.name: release for release in RELEASES}
 

@@ -34,6 +34,7 @@ _FAMILIES = (
     ("TG36", "Releases"),
     ("TG37", "Performance"),
     ("TG38", "Security"),
+    ("TG41", "The release of a spec"),
     ("TG9", "The embedded server"),
 )
 

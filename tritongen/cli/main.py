@@ -18,6 +18,7 @@ _COMMANDS = {
     "infer": "send one request to a running Triton",
     "doctor": "check what serving here needs",
     "schema": "print the spec's JSON Schema",
+    "releases": "list NVIDIA's containers, and what is known about each",
 }
 """Name → the line that `--help` shows; the command itself lies in the module of that name."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
+from tritongen.known_issues import find_issue
 from tritongen.rules import engine_caches, profiles
 from tritongen.rules.context import ModelContext
 from tritongen.rules.graphs import json_form
@@ -14,7 +15,7 @@ from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _SOURCE = "onnxruntime_backend/src/onnxruntime.cc, LoadModel"
 _LISTS = ("gpu_execution_accelerator", "cpu_execution_accelerator")
-_FIRST_WITH_BF16 = (26, 2)
+_WITHOUT_BF16 = find_issue("no-bf16-precision")
 _RECORDED_RELEASE = "24.10"
 _WITHOUT = {
     "tensorrt": "a plan is built already",
@@ -111,9 +112,8 @@ def _values(context: ModelContext) -> Iterator[Finding]:
             if kind and not refused and not onnxruntime_reads(kind, value):
                 message = f"{name} is '{value}': the backend takes it, and hands it to ONNX Runtime as it is, which does not"
                 yield Finding(message, (*key, "parameters", name), "write 1 or 0" if kind == "switch" else "write digits alone")
-        if accelerator.parameters.get("precision_mode") == "BF16" and release is not None and release.order < _FIRST_WITH_BF16:
-            message = f"release {release.name} has no precision_mode BF16"
-            yield Finding(message, (*key, "parameters", "precision_mode"), 'use release 26.02 or newer, or value: "FP16"')
+        if accelerator.parameters.get("precision_mode") == "BF16" and release is not None and _WITHOUT_BF16.holds_in(release):
+            yield Finding(f"in release {release.name} {_WITHOUT_BF16.text}", (*key, "parameters", "precision_mode"), _WITHOUT_BF16.advice)
 
 
 def _shadowed(context: ModelContext) -> Iterator[Finding]:

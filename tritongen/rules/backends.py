@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tritongen.releases import ABSENT_BACKENDS
+from tritongen.known_issues import issues_of
 from tritongen.rules import autocomplete
 from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import backend_of_file, fully_seen, is_foreign, model_files, place
@@ -134,15 +134,10 @@ def _defaults() -> tuple[str, ...]:
 def _absent(context: ModelContext) -> Iterator[Finding]:
     release, backend = context.server.release, context.resolved.backend
     assert release is not None
-    for absence in ABSENT_BACKENDS:
-        if absence.backend == backend and absence.holds_in(release) and not context.config.runtime and not _brings_its_own(context, backend):
+    for issue in issues_of(release):
+        if issue.backend and issue.backend == backend and not context.config.runtime and not _brings_its_own(context, backend):
             key = ("backend",) if context.config.backend else ("platform",) if context.config.platform else ()
-            yield Finding(
-                f"NVIDIA's image of {release.name} has no {backend} backend: {absence.reason}",
-                key,
-                absence.instead,
-                None if context.has_config else place(context),
-            )
+            yield Finding(f"in release {release.name} {issue.text}", key, issue.advice, None if context.has_config else place(context))
 
 
 def _url_name(context: ModelContext) -> Iterator[Finding]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tritongen.known_issues import find_issue
 from tritongen.rules import server_features
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _DELAY = 1
-_ORDER_BROKEN_FROM = (25, 9)
-_ORDER_MENDED_IN = (26, 8)
+_BROKEN_ORDER = find_issue("order-not-kept")
 
 
 def _policies(context: ModelContext) -> Iterator[tuple[str, Key, Any]]:
@@ -77,12 +77,9 @@ def _broken_order(context: ModelContext) -> Iterator[Finding]:
     release = context.server.release
     batching = context.config.dynamic_batching
     refused = any(True for _ in _order(context))
-    if release is None or refused or not batching.preserve_ordering or not _ORDER_BROKEN_FROM <= release.order < _ORDER_MENDED_IN:
+    if release is None or refused or not batching.preserve_ordering or not _BROKEN_ORDER.holds_in(release):
         return
-    message = f"preserve_ordering is not kept by release {release.name}: responses may overtake each other"
-    yield Finding(
-        message, ("dynamic_batching", "preserve_ordering"), "use release 26.08 or newer (or 25.08 or older), or match responses to requests by their ids"
-    )
+    yield Finding(f"in release {release.name} {_BROKEN_ORDER.text}", ("dynamic_batching", "preserve_ordering"), _BROKEN_ORDER.advice)
 
 
 def _without_timeout(context: ModelContext) -> Iterator[Finding]:

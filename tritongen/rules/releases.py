@@ -6,25 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritongen.dtypes import from_config
-from tritongen.releases import BF16_IN_ONNXRUNTIME, LATE_FIELDS, order_of
+from tritongen.known_issues import find_issue, issues_of
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _BF16 = "TYPE_BF16"
 _BF16_NUMBER = from_config(_BF16).config_value
+_WITHOUT_BF16 = find_issue("no-bf16-tensors")
 
 
 def _late_fields(context: ModelContext) -> Iterator[Finding]:
     release = context.server.release
     assert release is not None
-    for late in LATE_FIELDS:
-        if release.order <= order_of(late.missing_in) and _is_set(context.config, late.path):
-            name = ".".join(late.path)
-            yield Finding(
-                f"{name} does not exist in {release.name}; no release up to {late.missing_in} has it, and a config with an unknown field does not parse",
-                late.path,
-                f"remove {name}, or use a release after {late.missing_in}",
-            )
+    for issue in issues_of(release):
+        if issue.field and _is_set(context.config, issue.field):
+            yield Finding(f"in release {release.name} {issue.text}, and a config with an unknown field does not parse", issue.field, issue.advice)
 
 
 def _is_set(message: Any, path: Key) -> bool:
@@ -38,7 +34,7 @@ def _is_set(message: Any, path: Key) -> bool:
 def _bf16(context: ModelContext) -> Iterator[Finding]:
     release = context.server.release
     assert release is not None
-    if not context.is_onnx or release.order >= order_of(BF16_IN_ONNXRUNTIME):
+    if not context.is_onnx or not _WITHOUT_BF16.holds_in(release):
         return
     signature = context.signature
     known = {tensor.name: tensor.dtype.config for tensor in (*signature.inputs, *signature.outputs)} if signature is not None else {}
@@ -46,20 +42,17 @@ def _bf16(context: ModelContext) -> Iterator[Finding]:
         for index, tensor in enumerate(getattr(context.config, role)):
             # A tensor that the model does not have, or has in another type, is another mistake.
             if tensor.data_type == _BF16_NUMBER and (signature is None or known.get(tensor.name) == _BF16):
-                yield Finding(_words(role, tensor.name, release.name), (role, index, "data_type"), _HINT)
+                yield Finding(_words(role, tensor.name, release.name), (role, index, "data_type"), _WITHOUT_BF16.advice)
     if signature is None or not context.server.auto_complete:
         return
     for role, given, tensors in (("input", context.config.input, signature.inputs), ("output", context.config.output, signature.outputs)):
         for spec in () if given else tensors:
             if spec.dtype.config == _BF16:
-                yield Finding(_words(role, spec.name, release.name), (), _HINT)
-
-
-_HINT = f"use {BF16_IN_ONNXRUNTIME} or newer, or cast it to FP32 or FP16 inside the model"
+                yield Finding(_words(role, spec.name, release.name), (), _WITHOUT_BF16.advice)
 
 
 def _words(role: str, name: str, release: str) -> str:
-    return f"{role} '{name}' is {_BF16}, which the onnxruntime backend of {release} does not know; it does from {BF16_IN_ONNXRUNTIME} on"
+    return f"{role} '{name}' is {_BF16}; in release {release} {_WITHOUT_BF16.text}"
 
 
 RULES: tuple[Rule, ...] = (

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 from tritongen.errors import ServerStartError
+from tritongen.known_issues import find_issue
 from tritongen.releases import find_release
 from tritongen.server import http_probe, log, ports
 from tritongen.server.environment import Environment
@@ -22,9 +23,6 @@ _POLL_INTERVAL_S = 0.02
 _LOG_INTERVAL_S = 0.25
 _OK = 200
 _SIGNAL_BASE = 128
-
-FIRST_WITH_BF16 = (26, 3)
-"""Year and month of the first release whose onnxruntime backend knows TYPE_BF16."""
 
 _STUB_TIMEOUT_S = 30  # the Python backend's own default
 
@@ -82,7 +80,7 @@ def _stands_for(options: ServerOptions) -> list[str]:
     if release is None or release.onnxruntime is None:
         return []
     settings = [f"tritongen-release={release.name}", f"tritongen-onnxruntime={release.onnxruntime}"]
-    if release.order < FIRST_WITH_BF16:
+    if find_issue("no-bf16-tensors").holds_in(release):
         settings.append("tritongen-bf16=false")
     if options.strict:
         settings.append("tritongen-strict=true")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +14,7 @@ from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, ModelFileError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, prove
-from tritongen.releases import DEFAULT_RELEASE, RELEASES, find_release
+from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render import Findings, ModelFiles, build_entry, compile_model, hash_model
 from tritongen.render.judging import judge_entry
 from tritongen.render.proving import judge_proof
@@ -25,6 +25,7 @@ from tritongen.signature.inference import infer_missing_shapes
 from tritongen.signature.onnx import read_onnx
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
+from tritongen.workflow.releases import release_findings
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     loaded = load_spec(spec_path)
     root = output if output is not None else loaded.repository_path()
     entries: list[Entry] = []
-    found = list(_check_release(loaded))
+    found = list(release_findings(loaded))
     for index, model in enumerate(loaded.spec.models):
         findings = _findings(loaded, index)
         try:
@@ -78,18 +79,6 @@ def _findings(loaded: LoadedSpec, index: int) -> Findings:
     """A collector for the model with this index."""
     prefix = ("models", index)
     return Findings(loaded.spec.models[index].name, lambda key: loaded.locate((*prefix, *key)), lambda key: loaded.is_inherited((*prefix, *key)))
-
-
-def _check_release(loaded: LoadedSpec) -> Iterator[Diagnostic]:
-    release = loaded.spec.triton.release
-    if release is not None and find_release(release) is None:
-        yield Diagnostic(
-            "TG115",
-            f"release {release} is not known to this version of tritongen; nothing about it was checked",
-            loaded.locate(("triton", "release")),
-            hint=f"the releases from {RELEASES[0].name} to {RELEASES[-1].name} are known; check the number",
-            severity=Severity.WARNING,
-        )
 
 
 def _placed(diagnostic: Diagnostic, model: str, source: Location) -> Diagnostic:
