@@ -6,6 +6,7 @@ it cannot disagree.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from tritongen.signature import Signature, TensorSpec
@@ -22,7 +23,8 @@ class Batching:
         max_batch_size: as in config.pbtxt; 0 where the model's first axis is not a batch axis, or batching is switched off.
         preferred: sizes that the dynamic batcher should form, ascending.
         max_queue_delay_us: how long the batcher may hold a request back, in microseconds.
-        dynamic: whether Triton combines requests (False where max_batch_size is 0).
+        dynamic: whether Triton combines requests (False where max_batch_size is 0 or 1).
+        few_sizes: why the preferred sizes were derived; empty where they were asked for, or where any size is as good as another.
         blockers: for every input and output that rules batching out, the reason; empty where the model can batch.
     """
 
@@ -30,6 +32,7 @@ class Batching:
     preferred: tuple[int, ...] = ()
     max_queue_delay_us: int = 0
     dynamic: bool = False
+    few_sizes: str = ""
     blockers: tuple[str, ...] = ()
 
     @property
@@ -65,15 +68,26 @@ def _blocker(kind: str, tensor: TensorSpec) -> str:
     return ""
 
 
+def fixed_sizes(most: int) -> tuple[int, ...]:
+    """2, 4, 8 and so on below `most`, and `most`: with requests of one row and no queue delay, the batcher forms these and 1 only.
+
+    It takes the largest preferred size that is waiting, and whatever is there where none fits (triton core, dynamic_batch_scheduler.cc).
+    """
+    powers = itertools.takewhile(lambda size: size < most, (2**exponent for exponent in itertools.count(1)))
+    return (*powers, most) if most > 1 else ()
+
+
 def decide_batching(
     signature: Signature,
     *,
     max_batch_size: int | None = None,
-    preferred: tuple[int, ...] = (),
+    preferred: tuple[int, ...] | None = None,
     max_queue_delay_us: int = 0,
+    few_sizes: str = "",
 ) -> Batching:
-    """Combine what a spec asks for (`max_batch_size` None: nothing, 0: no batching) with what the model can do.
+    """Combine what a spec asks for (`max_batch_size` None: nothing, 0: no batching; `preferred` None: to be decided) with what the model can do.
 
+    `few_sizes` is the reason why only few batch sizes are fast, where there is one: preferred sizes are then derived.
     The result has `max_batch_size` 0 and the `blockers` where the model cannot batch, whatever was asked: the caller says whether that is a contradiction.
     """
     blockers = batch_blockers(signature)
@@ -82,4 +96,8 @@ def decide_batching(
         size = max(size, *preferred)
     if blockers or size == 0:
         return Batching(max_batch_size=0, blockers=blockers)
-    return Batching(size, tuple(sorted(set(preferred))), max_queue_delay_us, dynamic=True)
+    if size == 1:
+        return Batching(1)
+    if preferred is not None:
+        return Batching(size, tuple(sorted(set(preferred))), max_queue_delay_us, dynamic=True)
+    return Batching(size, fixed_sizes(size) if few_sizes else (), max_queue_delay_us, dynamic=True, few_sizes=few_sizes)

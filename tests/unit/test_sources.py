@@ -166,6 +166,9 @@ class TestValues:
         assert result == expected
         assert type(result) is type(expected)
 
+    def test_a_whole_number_is_a_name(self):
+        assert value("a: {1: x, 0: y, -5: z, '007': k}") == {"a": {"1": "x", "0": "y", "-5": "z", "007": "k"}}
+
     def test_nan(self):
         assert math.isnan(value("k: .nan")["k"])
 
@@ -200,7 +203,9 @@ class TestRefused:
             ("a: !env HOME", "TG006", 1, 4, "!env"),
             ("a: !!binary aGk=", "TG006", 1, 4, "!!binary"),
             ("a: !!int x", "TG006", 1, 4, "int"),
-            ("a: {0: x}", "TG006", 1, 5, "read as 0"),
+            ("a: {010: x}", "TG006", 1, 5, "read as 10"),
+            ("a: {1.5: x}", "TG006", 1, 5, "read as 1.5"),
+            ("a: {1: x, '1': y}", "TG005", 1, 11, "the key '1' is there twice"),
             ("true: x", "TG006", 1, 1, "read as true"),
             ("? [a]\n: x", "TG006", 1, 3, "list or a mapping"),
             ("a: *nowhere", "TG006", 1, 4, "no anchor"),
@@ -219,7 +224,7 @@ class TestRefused:
         assert parse(text).problems[0].hint
 
     def test_several_findings_in_one_go(self):
-        assert [code for code, *_ in findings("a: 1\na: 2\nb: 2020-01-01\n1: x\n")] == ["TG005", "TG006", "TG006"]
+        assert [code for code, *_ in findings("a: 1\na: 2\nb: 2020-01-01\n1.5: x\n")] == ["TG005", "TG006", "TG006"]
 
     def test_exploding_aliases_are_refused_before_they_explode(self):
         levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]

@@ -14,6 +14,7 @@ from tritongen.modelconfig.pb import (
     ModelInstanceGroup,
     ModelOptimizationPolicy,
     ModelOutput,
+    ModelQueuePolicy,
     ModelWarmup,
 )
 from tritongen.modelconfig.pbtxt import parse_pbtxt, print_pbtxt
@@ -31,6 +32,7 @@ __all__ = [
     "ModelInstanceGroup",
     "ModelOptimizationPolicy",
     "ModelOutput",
+    "ModelQueuePolicy",
     "ModelWarmup",
     "OverlayProblem",
     "ReadConfig",

@@ -14,6 +14,7 @@ ModelInput: Any = _pb.ModelInput
 ModelOutput: Any = _pb.ModelOutput
 ModelInstanceGroup: Any = _pb.ModelInstanceGroup
 ModelOptimizationPolicy: Any = _pb.ModelOptimizationPolicy
+ModelQueuePolicy: Any = _pb.ModelQueuePolicy
 ModelWarmup: Any = _pb.ModelWarmup
 BatchInput: Any = _pb.BatchInput
 BatchOutput: Any = _pb.BatchOutput

@@ -52,7 +52,7 @@ def _section(section: Section, definitions: Schema) -> Iterator[str]:
 def _title(section: Section) -> str:
     if not section.path:
         return "The whole file"
-    between = {"": "", "list": "[]", "names": ".NAME"}
+    between = {"": "", "list": "[]", "names": ".NAME", "numbers": ".NUMBER"}
     return f"`{'.'.join(key + between[wrapped] for key, wrapped in zip(section.path, section.wrap, strict=True))}`"
 
 

@@ -73,6 +73,7 @@ class Signature:
         opsets: operator-set version by domain; the default domain is `""`.
         custom_domains: domains of nodes that are neither ONNX's nor ONNX Runtime's own.
         external_data: tensors stored outside the file.
+        convolves: whether a node of it, in sub-graphs and functions too, is a convolution.
         ir_version: version of the ONNX container format.
     """
 
@@ -84,6 +85,7 @@ class Signature:
     external_data: tuple[ExternalData, ...] = ()
     ir_version: int = 0
     producer: str = ""
+    convolves: bool = False
 
     def input(self, name: str) -> TensorSpec:
         """The required input of this name. Raises KeyError where there is none."""

@@ -7,6 +7,7 @@ TG006 YAML that a configuration should not use (dates, tags, huge numbers, keys 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,7 @@ MAX_ALIASED_NODES = 100_000
 """How many nodes all aliases may stand for together. Ten aliases of ten aliases, ten levels deep, would be ten thousand million."""
 
 _PLAIN_TAGS = {None, "!"}
+_LONGEST_INT = 24  # a 64-bit number with its sign, and the character behind it
 
 
 @dataclass(frozen=True)
@@ -230,16 +232,24 @@ class _Builder:
             return
         if mapping.faulty and not isinstance(key.scalar, str):
             return  # with an unknown tag, such as !!set, its keys may be anything
-        if not isinstance(key.scalar, str):
+        name = self._name(key)
+        if name is None:
             kind = "a list or a mapping" if key.height else f"read as {_shown(key.scalar)}"
             hint = "check the brackets: texts like {x} and [x] need quotes" if key.height else f'put the key in quotes: "{_shown(key.scalar)}"'
             self._report("TG006", f"a key must be a text, and this one is {kind}", key.start, hint)
-        elif key.scalar in entries:
-            first = self.source.location(entries[key.scalar].key_start)
-            message = f"the key {key.scalar[:60]!r} is there twice; the first one is at {first}"
+        elif name in entries:
+            first = self.source.location(entries[name].key_start)
+            message = f"the key {name[:60]!r} is there twice; the first one is at {first}"
             self._report("TG005", message, key.start, "remove one of the two", "most YAML readers silently use the last one")
         else:
-            entries[key.scalar] = Entry(key.start, node)
+            entries[name] = Entry(key.start, node)
+
+    def _name(self, key: Node) -> str | None:
+        """A key as text; None where it is none. A whole number in its plain spelling is one: priority levels and many a tensor are named `1`."""
+        if isinstance(key.scalar, str):
+            return key.scalar
+        is_plain = type(key.scalar) is int and re.match(rf"{key.scalar}(?!\w)", self.source.text[key.start : key.start + _LONGEST_INT])
+        return str(key.scalar) if is_plain else None
 
 
 def _unknown_tag(tag: str) -> tuple[str, str]:

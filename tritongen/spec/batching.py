@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic import BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, WithJsonSchema, field_validator
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.strict import Forms, Strict, listed, setting
 from tritongen.spec.units import Duration
 from tritongen.spec.values import (
+    INT32_MAX,
+    Count32,
+    Flag,
     PositiveInt,
     Size32,
     describe,
@@ -18,6 +21,22 @@ from tritongen.spec.values import (
     problem,
     together,
 )
+
+Preferred = Annotated[
+    tuple[PositiveInt, ...] | None,
+    WithJsonSchema({"anyOf": [{"enum": ["auto", "none"]}, {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": INT32_MAX}}]}),
+]
+"""None where the sizes are to be decided, which is written `auto`; `none` is no size at all."""
+
+
+_POOL = "false where the server's pool of pinned memory is needed for others"
+
+
+class PinnedMemory(Strict, json_schema_extra={"examples": [{"input": True, "output": False}]}):
+    """Whether data passes through pinned memory, from which a GPU copies faster. Matters for instances on a GPU only."""
+
+    input: Flag = setting("Inputs. Default: true.", default=True, sets="optimization.input_pinned_memory", why=_POOL)
+    output: Flag = setting("Outputs. Default: true.", default=True, sets="optimization.output_pinned_memory", why=_POOL)
 
 
 class Batching(Strict, json_schema_extra={"examples": [{"max": 16, "preferred": [4, 8, 16], "max_queue_delay": "2ms"}]}):
@@ -28,11 +47,11 @@ class Batching(Strict, json_schema_extra={"examples": [{"max": 16, "preferred": 
         sets="max_batch_size",
         why="to bound the memory and the time of one execution, or to take the largest batch that clients send",
     )
-    preferred: tuple[PositiveInt, ...] = setting(
-        "Batch sizes to form when requests are queued, ascending, none above max. Default: none, so that Triton forms whatever is there, up to max.",
-        default=(),
+    preferred: Preferred = setting(
+        "Batch sizes to form when requests are queued: a list, ascending, none above max; none; or auto. Default: auto, which is none, so that Triton forms"
+        " whatever is there up to max, except where few sizes are fast: then 2, 4, 8 and so on up to max.",
         sets="dynamic_batching.preferred_batch_size",
-        why="where few sizes are fast (a TensorRT profile, a CUDA graph, convolutions on the CUDA provider); else Triton's makers advise against it",
+        why="where few sizes are fast (several TensorRT profiles, CUDA graphs, convolutions on the CUDA provider); else Triton's makers advise against it",
     )
     max_queue_delay_us: Duration = setting(
         "How long the oldest request may wait for a fuller batch, with a unit such as 500us or 2ms. Default: no waiting.",
@@ -41,23 +60,32 @@ class Batching(Strict, json_schema_extra={"examples": [{"max": 16, "preferred": 
         sets="dynamic_batching.max_queue_delay_microseconds",
         why="when throughput counts more than the latency of a single request; at low load each request waits this long for nothing",
     )
+    eager: Flag = setting(
+        "Whether the inputs of a batch are gathered while it still grows. Default: false.",
+        default=False,
+        sets="optimization.eager_batching",
+        why="where copying the inputs takes as long as the model, and several copies wait for work",
+    )
+    pinned_memory: PinnedMemory = setting(
+        "Whether data passes through pinned memory on its way to and from a GPU.",
+        default_factory=PinnedMemory,
+        sets="optimization.input_pinned_memory and optimization.output_pinned_memory",
+        why="to keep a model with large tensors from using up the server's pool of pinned memory",
+    )
+    gather_kernel_buffer_threshold: Count32 | None = setting(
+        "From how many request buffers on a GPU kernel gathers them, in place of one copy for each. Default: Triton's own, no kernel.",
+        sets="optimization.gather_kernel_buffer_threshold",
+        why="with many small inputs that are in GPU memory already",
+    )
 
     @field_validator("preferred", mode="wrap")
     @classmethod
     def _preferred_fit(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        if value in ("auto", "none"):
+            return None if value == "auto" else ()
+        if isinstance(value, str):
+            raise problem(f"expected auto, none or a list of batch sizes, got {describe(value)}", code="TG010", hint="write preferred: [4, 8], or none")
         return together(value, handler, lambda sizes, _: _preferred_problems(sizes, info.data.get("max")))
-
-    @field_validator("max_queue_delay_us")
-    @classmethod
-    def _delay_has_effect(cls, delay: int, info: ValidationInfo) -> int:
-        if delay and info.data.get("max") == 0:
-            raise problem(
-                "batching is off (max: 0), so nothing waits for a fuller batch",
-                code="TG015",
-                consequence="Triton executes every request alone, at once",
-                hint="remove max_queue_delay, or set max to at least 2",
-            )
-        return delay
 
 
 def _preferred_problems(sizes: list[int], most: int | None) -> Iterator[PydanticCustomError]:

@@ -25,6 +25,23 @@ _MODELCONFIG_KEYS: Mapping[str, str] = {
     "preferred_batch_size": "write batching: {preferred: [4, 8]}",
     "max_queue_delay_microseconds": "write batching: {max_queue_delay: 2ms}",
     "instance_group": "write instances: [{kind: gpu, count: 2}]",
+    "default_queue_policy": "write queue: {max_queue_size: 64, default_timeout: 10ms}",
+    "max_queue_size": "write queue: {max_queue_size: 64}",
+    "default_timeout_microseconds": "write queue: {default_timeout: 10ms}",
+    "timeout_action": "write queue: {timeout_action: reject}",
+    "allow_timeout_override": "write queue: {allow_timeout_override: true}",
+    "priority_levels": "write queue: {priority_levels: 2}",
+    "default_priority_level": "write queue: {priority_levels: 2, default_priority_level: 2}",
+    "priority_queue_policy": "write queue: {priority_levels: 2, priority_queue_policy: {1: {default_timeout: 10ms}}}",
+    "preserve_ordering": "write queue: {preserve_ordering: true}",
+    "eager_batching": "write batching: {eager: true}",
+    "gather_kernel_buffer_threshold": "write batching: {gather_kernel_buffer_threshold: 8}",
+    "input_pinned_memory": "write batching: {pinned_memory: {input: false}}",
+    "output_pinned_memory": "write batching: {pinned_memory: {output: false}}",
+    "rate_limiter": "write instances: [{rate_limiter: {resources: [{name: gpu_memory, count: 1}]}}]",
+    "host_policy": "write instances: [{host_policy: gpu_0}]",
+    "secondary_devices": "write instances: [{kind: gpu, dla: 0}]",
+    "intra_op_thread_count": "write cpu_threads: 4",
     "version_policy": "write versions: {policy: latest, count: 1}",
     "model_warmup": "write warmup: auto or a list of batch sizes",
     "platform": "write backend: onnxruntime or backend: tensorrt",
@@ -76,6 +93,8 @@ def _wrong_kind(kind: str, value: object, original: str) -> Wording:
         return Wording(
             "TG010", f"expected a whole number, got {describe(value)}", "remove the quotes" if is_digits else "write a number without quotes or decimals"
         )
+    if kind == "bool_type":
+        return Wording("TG010", f"expected true or false, got {describe(value)}", "write true or false, without quotes")
     if kind == "string_type":
         quote = isinstance(value, bool | int | float)
         return Wording("TG010", f"expected a text, got {describe(value)}", "put it in quotes" if quote else "write a text")

@@ -2,22 +2,105 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, WithJsonSchema, field_validator
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.strict import Forms, Strict, listed, setting
 from tritongen.spec.values import (
+    CONTROL_CHARACTERS,
+    Count32,
+    Flag,
     PositiveInt,
     Size32,
     describe,
+    order_problems,
     problem,
     together,
 )
 
 InstanceKind = Literal["auto", "gpu", "cpu", "model"]
+
+
+def _check_gpu(value: object) -> object:
+    """A GPU's number; MIG devices and GPUs have names too, which Triton does not take."""
+    if isinstance(value, str) and not value.strip().isdigit():
+        raise problem(
+            f"a GPU is a number, and this is {describe(value)}",
+            code="TG010",
+            consequence="Triton numbers the devices that the container is given, MIG devices included, from 0",
+            hint=f"give the device to the container (docker run --gpus 'device={value[:60]}') and write its number there, such as 0",
+        )
+    return value
+
+
+GpuNumber = Annotated[Size32, BeforeValidator(_check_gpu)]
+
+
+def _check_option_name(value: str, *, end: str, option: str) -> str:
+    """A name that an option of the server can state."""
+    if not value or end in value or CONTROL_CHARACTERS.search(value):
+        raise problem(
+            f"the name {value[:60]!r} cannot be written in the server's {option}",
+            consequence=f"the server ends the name at the first {end!r}",
+            hint=f"write a name without {end!r}, the same that the option has",
+        )
+    return value
+
+
+PolicyName = Annotated[
+    str,
+    AfterValidator(functools.partial(_check_option_name, end=",", option="--host-policy=<name>,<setting>=<value>")),
+    WithJsonSchema({"type": "string", "pattern": r"^[^,\x00-\x1f\x7f]+$"}),
+]
+ResourceName = Annotated[
+    str,
+    AfterValidator(functools.partial(_check_option_name, end=":", option="--rate-limit-resource=<name>:<count>:<device>")),
+    WithJsonSchema({"type": "string", "pattern": r"^[^:\x00-\x1f\x7f]+$"}),
+]
+
+
+class Resource(Strict, json_schema_extra={"examples": [{"name": "gpu_memory", "count": 4}]}):
+    """Something of which there is only so much, and how much of it one execution takes. Becomes one entry of rate_limiter.resources."""
+
+    name: ResourceName = setting(
+        "Its name; models that share it give it the same one.",
+        default=...,
+        sets="instance_group.rate_limiter.resources.name",
+        why="the server counts what runs by this name",
+    )
+    count: Count32 = setting(
+        "How many of it one execution takes.",
+        default=1,
+        sets="instance_group.rate_limiter.resources.count",
+        why="for a model that takes more than others",
+    )
+    is_global: Flag = setting(
+        "Whether all devices share it; else each has its own. Default: false.",
+        default=False,
+        alias="global",
+        sets="instance_group.rate_limiter.resources.global",
+        why="for what the host has only one of, such as a licence",
+    )
+
+
+class RateLimiter(Strict, json_schema_extra={"examples": [{"resources": [{"name": "gpu_memory", "count": 4}], "priority": 2}]}):
+    """What a copy must have before it may run, with the server's option --rate-limit=execution_count. Becomes rate_limiter."""
+
+    resources: tuple[Resource, ...] = setting(
+        "What one execution takes. Default: nothing.",
+        default=(),
+        sets="instance_group.rate_limiter.resources",
+        why="copies whose resources are taken wait",
+    )
+    priority: Count32 | None = setting(
+        "How often the copy has its turn: one of priority 2 half as often as one of 1. Default: 1.",
+        sets="instance_group.rate_limiter.priority",
+        why="to let one model run more often than another",
+    )
 
 
 class InstanceGroup(Strict, json_schema_extra={"examples": [{"kind": "gpu", "count": 2, "gpus": [0, 1]}]}):
@@ -35,17 +118,48 @@ class InstanceGroup(Strict, json_schema_extra={"examples": [{"kind": "gpu", "cou
         sets="instance_group.count",
         why="to fill a device that a single copy leaves idle while data is copied or the CPU works",
     )
-    gpus: tuple[Size32, ...] = setting(
+    gpus: tuple[GpuNumber, ...] = setting(
         "GPU numbers to use, with kind: gpu only. Default: every GPU, each with count copies.",
         default=(),
         sets="instance_group.gpus",
         why="to give models their own GPUs on a host with several",
+    )
+    profiles: tuple[Size32, ...] = setting(
+        "Numbers of the optimization profiles of a TensorRT plan that these copies use, with backend: tensorrt only. Default: the plan's first, number 0.",
+        default=(),
+        sets="instance_group.profile",
+        why="a plan with several profiles is fast at several sizes, and Triton uses those that are listed here",
+    )
+    dla: Size32 | None = setting(
+        "Number of the deep learning accelerator that a TensorRT plan was built for. Default: none.",
+        sets="instance_group.secondary_devices",
+        why="on Jetson and Drive, to leave the GPU to other models",
+    )
+    host_policy: PolicyName | None = setting(
+        "Name of a policy of the server's option --host-policy: NUMA node and CPU cores. Default: none.",
+        sets="instance_group.host_policy",
+        why="on hosts with several sockets, to keep the threads of a copy beside its GPU",
+    )
+    rate_limiter: RateLimiter | None = setting(
+        "What a copy must have before it may run, and its priority; the server looks at it with --rate-limit=execution_count only. Default: nothing.",
+        sets="instance_group.rate_limiter",
+        why="to keep models that share a GPU from running at the same time",
     )
 
     @field_validator("gpus", mode="wrap")
     @classmethod
     def _only_with_gpu(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
         return together(value, handler, lambda gpus, _: _gpu_problems(gpus, info.data.get("kind", "gpu")))
+
+    @field_validator("profiles", mode="wrap")
+    @classmethod
+    def _each_profile_once(cls, value: object, handler: ValidatorFunctionWrapHandler) -> Any:
+        return together(value, handler, lambda profiles, _: order_problems(profiles, "profiles"))
+
+    @property
+    def copies(self) -> int:
+        """How many copies run at once; on one GPU, where no GPUs are listed."""
+        return self.count * (len(self.gpus) or 1)
 
 
 def _gpu_problems(gpus: list[int], kind: str) -> Iterator[PydanticCustomError]:

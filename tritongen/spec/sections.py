@@ -21,7 +21,7 @@ class Section:
     Attributes:
         path: the keys that lead to it; list positions and free names (of tensors, say) are left out.
         schema: its JSON Schema, with `properties`.
-        wrap: for each key of `path`, what stands between it and the mapping: "" nothing, "list", or "names" for free names.
+        wrap: for each key of `path`, what stands between it and the mapping: "" nothing, "list", "names" for free names, "numbers" for free numbers.
     """
 
     path: tuple[str, ...]
@@ -50,7 +50,7 @@ class Section:
         value: Any = self.schema["examples"][0]
         steps = list(zip(self.path, self.wrap, strict=True))
         for key, between in reversed(steps[1:] if self.path[:1] == MODELS else steps):
-            value = {key: [value] if between == "list" else {"x": value} if between == "names" else value}
+            value = {key: [value] if between == "list" else {"x": value} if between == "names" else {"1": value} if between == "numbers" else value}
         return dict(value)
 
 
@@ -83,5 +83,5 @@ def inner_mapping(schema: Schema, definitions: Schema, between: str = "") -> tup
     if "items" in schema:
         parts.append((schema["items"], "list"))
     if isinstance(schema.get("additionalProperties"), Mapping):
-        parts.append((schema["additionalProperties"], "names"))
+        parts.append((schema["additionalProperties"], "numbers" if "propertyNames" in schema else "names"))
     return next((found for part, wrapped in parts if (found := inner_mapping(part, definitions, wrapped))), None)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 DURATION_UNITS: Mapping[str, int] = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
@@ -61,6 +61,14 @@ def parse_size(value: object) -> int:
     return _parse(value, SIZE_UNITS, what="size", example="4GiB", smallest="byte")
 
 
+def duration_text(microseconds: int) -> str:
+    """A duration as people write it, exact: `500us`, `2.5ms`, `1.5s`. `parse_duration` reads it back."""
+    unit = next(unit for unit in ("s", "ms", "us") if microseconds >= DURATION_UNITS[unit] or unit == "us")
+    whole, rest = divmod(microseconds, DURATION_UNITS[unit])
+    digits = f"{rest:0{len(str(DURATION_UNITS[unit])) - 1}d}".rstrip("0") if rest else ""
+    return f"{whole}{f'.{digits}' if digits else ''}{unit}"
+
+
 def _parse(value: object, units: Mapping[str, int], *, what: str, example: str, smallest: str) -> int:
     """The value in the smallest unit. Raises ValueError with a sentence for people."""
     known = ", ".join(units)
@@ -108,3 +116,6 @@ Duration = Annotated[int, BeforeValidator(_as_duration), WithJsonSchema({"type":
 
 Size = Annotated[int, BeforeValidator(_as_size), WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "examples": ["512MB", "4GiB"]})]
 """A field that is written with a unit and read as whole bytes."""
+
+SomeSize = Annotated[Size, Field(ge=1)]
+"""A size that is not zero."""

@@ -86,6 +86,12 @@ PositiveInt = Annotated[int, Field(strict=True, ge=1, le=INT32_MAX)]
 Size32 = Annotated[int, Field(strict=True, ge=0, le=INT32_MAX)]
 """0 to 2**31-1."""
 
+Flag = Annotated[bool, Field(strict=True)]
+"""true or false, and no word or number that could be taken for one."""
+
+Count32 = Annotated[int, Field(strict=True, ge=1, le=UINT32_MAX)]
+"""1 to 2**32-1, for the uint32 fields of model_config.proto in which 0 would mean something else."""
+
 VersionNumber = Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)]
 """A version folder's name: Triton ignores folders that start with 0 and parses the others as int64."""
 
@@ -119,7 +125,7 @@ NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
 ModelName = Annotated[str, AfterValidator(_check_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME_PATTERN}$", "maxLength": 255})]
 
 
-def _check_path(value: str) -> str:
+def check_path(value: str) -> str:
     """Text that can be a path on this machine."""
     if not value.strip():
         raise problem("the path is empty", hint="write a path relative to the spec's folder")
@@ -132,12 +138,12 @@ def _check_path(value: str) -> str:
 
 
 PATH_SCHEMA: dict[str, Any] = {"type": "string", "pattern": r"^(?=.*\S)[^\x00-\x1f\x7f]+$"}
-PathText = Annotated[str, AfterValidator(_check_path), WithJsonSchema(PATH_SCHEMA)]
+PathText = Annotated[str, AfterValidator(check_path), WithJsonSchema(PATH_SCHEMA)]
 
 
 def _check_server_path(value: str) -> str:
     """An absolute path inside the container, which is always Linux."""
-    path = PurePosixPath(_check_path(value))
+    path = PurePosixPath(check_path(value))
     if not path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
         raise problem(
             f"{value!r} is not an absolute path of a folder inside the container", hint='write it from the root and without "..", such as /engine-cache'
@@ -292,7 +298,7 @@ def _freeze(value: object) -> object:
 def _check_sample(value: object) -> object:
     """A value, a nested list of values, or the path of a .npy file."""
     _shape_of(value)
-    return _check_path(value) if isinstance(value, str) and value.endswith(".npy") else _freeze(value)
+    return check_path(value) if isinstance(value, str) and value.endswith(".npy") else _freeze(value)
 
 
 SAMPLE_SCHEMA: dict[str, Any] = {

@@ -52,6 +52,8 @@ def accepts(schema, value):  # noqa: C901 - one line for each keyword
             ok = not isinstance(value, str) or len(value) <= expected
         elif keyword == "pattern":
             ok = not isinstance(value, str) or re.search(expected, value)
+        elif keyword == "propertyNames":
+            ok = not isinstance(value, dict) or all(accepts(expected, key) for key in value)
         elif keyword in ("minimum", "maximum"):
             ok = not is_type(value, "number") or (value >= expected if keyword == "minimum" else value <= expected)
         else:

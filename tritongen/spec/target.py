@@ -1,0 +1,27 @@
+"""The server that a repository is made for."""
+
+from __future__ import annotations
+
+from tritongen.spec.strict import Strict, setting
+from tritongen.spec.values import PositiveInt, Release, ServerPath
+
+
+class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "engine_cache": "/engine-cache"}]}):
+    """The server that the repository is made for."""
+
+    release: Release | None = setting(
+        'NVIDIA container release as quoted YY.MM, such as "25.08". Default: the newest one that tritongen knows.',
+        sets="which fields and values may be used, and what is warned of",
+        why="always: a config for one release is not always one for another",
+    )
+    cpus: PositiveInt | None = setting(
+        "CPU cores that the server's container is given. Default: not known.",
+        sets="parameters.intra_op_thread_count of models with several copies on the CPU",
+        why="copies that each take all cores are slower together than one alone",
+    )
+    engine_cache: ServerPath = setting(
+        "Absolute folder inside the container where the TensorRT accelerator keeps its engines.",
+        default="/engine-cache",
+        sets="trt_engine_cache_path and trt_timing_cache_path",
+        why="where another volume is mounted; on a folder that does not last, every start builds all engines again",
+    )
