@@ -9,7 +9,7 @@ from tritongen.known_issues import find_issue
 from tritongen.rules import engine_caches, profiles
 from tritongen.rules.context import ModelContext
 from tritongen.rules.graphs import json_form
-from tritongen.rules.ortload import CUDA_SHADOWED, TENSORRT_KEYS, Kind, Problem, accelerator_problems, onnxruntime_reads
+from tritongen.rules.ortload import CUDA_KEYS, CUDA_SHADOWED, TENSORRT_KEYS, Kind, Problem, accelerator_problems, has_option, onnxruntime_reads
 from tritongen.rules.placement import on_gpu, tensorrt_accelerators, why_not
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
@@ -97,6 +97,24 @@ def _keys(context: ModelContext) -> Iterator[Finding]:
         meant = _MEANT.get(problem.name) or next(iter(difflib.get_close_matches(problem.name, problem.choices, n=1)), "")
         hint = f'write key: "{meant}"' if meant else "remove it: the set of keys is closed, and other options of ONNX Runtime cannot be reached"
         yield Finding(f"accelerator 'tensorrt' has no parameter '{problem.name}'", problem.path, hint)
+    yield from _options(context)
+
+
+def _options(context: ModelContext) -> Iterator[Finding]:
+    """Options that the release's ONNX Runtime does not have, or not yet."""
+    release = context.server.release
+    if not context.is_onnx or on_gpu(context) is False or release is None or release.onnxruntime is None:
+        return
+    for index, accelerator in enumerate(context.config.optimization.execution_accelerators.gpu_execution_accelerator):
+        known = {"cuda": CUDA_KEYS, "tensorrt": frozenset(TENSORRT_KEYS)}.get(accelerator.name, frozenset())
+        for name in sorted(accelerator.parameters):
+            key = (*_place(_LISTS[0]), index, "parameters", name)
+            if name in known and not has_option(name, release.onnxruntime):
+                message = f"release {release.name} has ONNX Runtime {release.onnxruntime}, which has no '{name}' yet"
+                yield Finding(message, key, "remove it, or use a newer release")
+            elif accelerator.name == "cuda" and name not in known:
+                close = difflib.get_close_matches(name, sorted(known), n=1)
+                yield Finding(f"ONNX Runtime's CUDA provider has no option '{name}'", key, f'write key: "{close[0]}"' if close else "remove it")
 
 
 def _values(context: ModelContext) -> Iterator[Finding]:
@@ -163,8 +181,10 @@ RULES: tuple[Rule, ...] = (
         "TG292",
         "unknown-accelerator-parameter",
         Consequence.REFUSED,
-        "The parameters of accelerator 'tensorrt' are among those that the backend knows.",
-        f"The set is closed: 'unknown parameter ... is provided for TensorRT Execution Accelerator' ({_SOURCE}). Some have other names than in ONNX Runtime.",
+        "The parameters of accelerators are among those that the backend and the release's ONNX Runtime know.",
+        f"For 'tensorrt' the set is closed: 'unknown parameter ... is provided for TensorRT Execution Accelerator' ({_SOURCE}). Some have other names than in "
+        "ONNX Runtime. Those of 'cuda' are handed to ONNX Runtime, which refuses what it does not know. Older versions know fewer (measured in the provider "
+        "libraries of ONNX Runtime 1.16 to 1.28).",
         _ONNX + _nested(_LISTS[0], "tensorrt", ' parameters { key: "trt_fp16_enable" value: "1" }'),
         _ONNX + _nested(_LISTS[0], "tensorrt", ' parameters { key: "precision_mode" value: "FP16" }'),
         _keys,

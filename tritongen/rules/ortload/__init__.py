@@ -7,7 +7,7 @@ standard library, nothing else: the server copies this folder beside the embedde
 Sources: the verdicts recorded by running NVIDIA's C++ backend of release 24.10, and its code (onnxruntime_backend/src/onnxruntime.cc).
 """
 
-from .accelerators import CUDA_SHADOWED, PRECISIONS, TENSORRT_KEYS, accelerator_problems, onnxruntime_reads
+from .accelerators import CUDA_KEYS, CUDA_SHADOWED, PRECISIONS, TENSORRT_KEYS, accelerator_problems, has_option, onnxruntime_reads
 from .complete import DEFAULT_MAX_BATCH_SIZE, complete, is_needed
 from .graph import Graph, GraphTensor
 from .judge import control_names, judge, shape_of, states
@@ -17,6 +17,7 @@ from .problem import Kind, Path, Problem
 from .ragged import BatchTensor, batch_tensor, scattered_shape, scatters
 
 __all__ = [
+    "CUDA_KEYS",
     "CUDA_SHADOWED",
     "DEFAULT_MAX_BATCH_SIZE",
     "GPU_PARAMETERS",
@@ -36,6 +37,7 @@ __all__ = [
     "boolean",
     "complete",
     "control_names",
+    "has_option",
     "integer",
     "is_needed",
     "judge",

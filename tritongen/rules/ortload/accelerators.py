@@ -32,6 +32,28 @@ TENSORRT_KEYS: Mapping[str, tuple[str, str]] = {
 }
 """Keys of the `tensorrt` accelerator's parameters → what they hold, and ONNX Runtime's name of the option. Any other key is refused."""
 
+CUDA_KEYS = frozenset(
+    {
+        *("device_id", "user_compute_stream", "has_user_compute_stream", "gpu_external_alloc", "gpu_external_free", "gpu_external_empty_cache"),
+        *("gpu_mem_limit", "arena_extend_strategy", "cudnn_conv_algo_search", "do_copy_in_default_stream", "cudnn_conv_use_max_workspace"),
+        *("cudnn_conv1d_pad_to_nc1d", "enable_cuda_graph", "enable_skip_layer_norm_strict_mode", "tunable_op_enable", "tunable_op_tuning_enable"),
+        *("tunable_op_max_tuning_duration_ms", "prefer_nhwc", "use_ep_level_unified_stream", "use_tf32", "sdpa_kernel", "fuse_conv_bias", "enable_cudnn"),
+    }
+)
+"""Options of ONNX Runtime's CUDA provider, to which the `cuda` accelerator's parameters are handed as they are. ONNX Runtime refuses any other."""
+
+OPTION_SINCE: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys(("prefer_nhwc", "use_ep_level_unified_stream", "trt_engine_cache_prefix", "trt_timing_cache_path"), (1, 17)),
+    **dict.fromkeys(("trt_force_timing_cache", "trt_dump_ep_context_model", "trt_ep_context_file_path", "trt_ep_context_embed_mode"), (1, 17)),
+    "use_tf32": (1, 18),
+    "sdpa_kernel": (1, 19),
+    "fuse_conv_bias": (1, 20),
+    "enable_cudnn": (1, 28),
+}
+"""The first ONNX Runtime that has an option, where that is later than 1.16. Measured: the names in the provider libraries of onnxruntime-gpu 1.16.3, 1.17.1,
+1.18.1, 1.19.2, 1.20.0, 1.21.0, 1.22.0, 1.23.2, 1.24.4, 1.27.0 and 1.28.0. An older one refuses the option.
+"""
+
 CUDA_SHADOWED = ("cudnn_conv_algo_search", "gpu_mem_limit", "arena_extend_strategy", "do_copy_in_default_stream")
 """Keys of the `cuda` accelerator that the backend overwrites with those of the config's `parameters`, or with its defaults."""
 
@@ -62,6 +84,12 @@ def onnxruntime_reads(kind: str, text: str) -> bool:
     if kind == "switch":
         return text in _STRICT_SWITCH
     return bool(_STRICT_NUMBER.fullmatch(text)) if kind in ("number", "size") else True
+
+
+def has_option(name: str, onnxruntime: str) -> bool:
+    """Whether an ONNX Runtime version such as `1.19.2` has an option of its CUDA or TensorRT provider."""
+    major, minor = onnxruntime.split(".")[:2]
+    return (int(major), int(minor)) >= OPTION_SINCE.get(name, (0, 0))
 
 
 def _gpu_problems(accelerator: Mapping[str, Any], path: Path) -> Iterator[Problem]:
