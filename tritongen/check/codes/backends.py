@@ -1,0 +1,41 @@
+"""TG180 to TG182: settings of the onnxruntime and tensorrt backends, found by `tritongen render`."""
+
+from __future__ import annotations
+
+from tritongen.check.codes.entry import CodeEntry
+from tritongen.rules.rule import Consequence
+
+ENTRIES = (
+    CodeEntry(
+        "TG180",
+        "key-and-overlay-of-one-field",
+        None,
+        "A field of the config is set by a key of the spec or by `config:`, not by both.",
+        "One of the two would be lost, and whoever reads the spec would not know which. A key that comes from `defaults` gives way to the model's own overlay.",
+        "Keep the key, whose values are checked.",
+        'onnxruntime: {execution_mode: parallel}\nconfig: {parameters: {execution_mode: {string_value: "0"}}}',
+        "onnxruntime: {execution_mode: parallel}",
+    ),
+    CodeEntry(
+        "TG181",
+        "arena-of-another-device",
+        Consequence.FAILS,
+        "The devices of arena_shrinkage are devices of every copy.",
+        "Before each request ONNX Runtime looks for the arena of every listed device in the session of the copy, and fails the request where it has none"
+        " (onnxruntime/core/session/inference_session.cc; tried on the CPU with gpu:0).",
+        "List cpu:0 and the GPU that all copies run on.",
+        "instances: {kind: cpu}\nonnxruntime: {arena_shrinkage: [gpu:0]}",
+        "instances: {kind: cpu}\nonnxruntime: {arena_shrinkage: [cpu:0]}",
+    ),
+    CodeEntry(
+        "TG182",
+        "cuda-graph-in-onnxruntime",
+        Consequence.FRAGILE,
+        "ONNX Runtime's CUDA graphs are for inputs that stay where they are.",
+        "ONNX Runtime's documentation wants shapes and addresses of inputs and outputs that never change. Triton's onnxruntime backend gives each execution buffers"
+        " of its own; nothing says that it keeps them.",
+        "Leave it off, or serve a plan: the tensorrt backend captures a graph for each size and copies into its own buffers.",
+        "onnxruntime: {cuda: {enable_cuda_graph: true}}",
+        "backend: tensorrt\ntensorrt: {cuda_graphs: true}",
+    ),
+)

@@ -1,0 +1,256 @@
+"""Keys of a spec that have no effect in their combination: each is said, and the rest of the compilation works on the model without them.
+
+One row for each key that other keys of the spec decide about, in order: where a whole section has no effect, its keys are not looked at any more. What depends
+on a decision that is made later (batches, threads) is said where that is made. What contradicts another key is no matter of this table: it is an error where
+the later of the two is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tritongen.diagnostics import Location
+from tritongen.releases import Release
+from tritongen.render.findings import Findings, Key
+from tritongen.render.keys import is_given, key_text, value_of, without
+from tritongen.signature import Signature
+from tritongen.spec import ModelSpec
+from tritongen.spec.models import Spec
+
+_CLASSIFIED = frozenset({"UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP32", "FP64"})
+"""Dtypes of outputs that the classification extension takes (TopkClassifications in the server's classification.cc); others are an error of the request."""
+
+Facts = tuple[ModelSpec, Release | None]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """When a key has an effect.
+
+    Attributes:
+        key: the key, by its path in the model.
+        works: whether it has an effect in a model for a release.
+        against: what it has none with, such as `backend: tensorrt`.
+        instead: what happens, as a finding's consequence.
+        hint: what to do.
+    """
+
+    key: Key
+    works: Callable[[Facts], bool]
+    against: Callable[[Facts], str]
+    instead: str
+    hint: str
+
+
+def effective(model: ModelSpec, signature: Signature, release: Release | None, findings: Findings) -> ModelSpec:
+    """The model with every key that has no effect at its default. Says which ones; labels stay, since their files do."""
+    for effect in EFFECTS:
+        if is_given(model, effect.key) and not effect.works((model, release)):
+            value = value_of(model, effect.key)
+            said = f"{key_text(effect.key)}: {value}" if isinstance(value, str) else key_text(effect.key)
+            findings.idle(effect.key, f"{said} has no effect with {effect.against((model, release))}", consequence=effect.instead, hint=effect.hint)
+            model = without(model, effect.key)
+    for output in signature.outputs:
+        if output.name in model.labels and output.dtype.wire not in _CLASSIFIED:
+            findings.idle(
+                ("labels", output.name),
+                f"labels of '{output.name}' have no effect: it is {output.dtype}",
+                consequence="Triton refuses requests for classes of such an output",
+                hint="remove the labels, or export the model with an output of FP32",
+            )
+    return model
+
+
+def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> Findings:
+    """What `triton` says without an effect on any model."""
+    findings = Findings("", locate, lambda key: False)
+    default = type(spec.triton).model_fields["engine_cache"].default
+    caching = any(model.backend == "onnxruntime" and model.accelerator == "tensorrt" for model in spec.models)
+    if spec.triton.engine_cache != default and not caching:
+        findings.idle(
+            ("triton", "engine_cache"),
+            "triton.engine_cache has no effect: no model has accelerator: tensorrt",
+            consequence="nothing is kept there; plans of backend tensorrt are files of the repository",
+            hint="remove it, or add accelerator: tensorrt to a model",
+        )
+    return findings
+
+
+def _is_onnx(facts: Facts) -> bool:
+    return facts[0].backend == "onnxruntime"
+
+
+def _backend(facts: Facts) -> str:
+    return f"backend: {facts[0].backend}"
+
+
+def _kinds(facts: Facts) -> set[str]:
+    """Where the copies run. Where nothing is said, an accelerator of GPUs puts them there."""
+    model = facts[0]
+    if "instances" not in model.model_fields_set and model.accelerator in ("cuda", "tensorrt"):
+        return {"gpu"}
+    return {group.kind for group in model.instances}
+
+
+def _kinds_text(facts: Facts) -> str:
+    return f"instances of kind {' and '.join(sorted(_kinds(facts)))} only"
+
+
+def _tensorrt_major(facts: Facts) -> int | None:
+    release = facts[1]
+    return release.tensorrt_major if release else None
+
+
+def _tensorrt_text(facts: Facts) -> str:
+    release = facts[1]
+    assert release is not None
+    return f"TensorRT {release.tensorrt} of release {release.name}"
+
+
+def _is_parallel(facts: Facts) -> bool:
+    return facts[0].onnxruntime.execution_mode == "parallel"
+
+
+_SESSION: Key = ("onnxruntime",)
+_CUDA: Key = ("onnxruntime", "cuda")
+_ACCELERATOR: Key = ("onnxruntime", "tensorrt")
+
+
+def _tactics() -> Iterator[Effect]:
+    """Libraries that TensorRT takes no kernels from any more."""
+    for name in ("cudnn", "cublas", "cublas_lt"):
+        yield Effect(
+            (*_ACCELERATOR, "tactic_sources", name),
+            lambda facts: (_tensorrt_major(facts) or 0) < 11,
+            _tensorrt_text,
+            "TensorRT 11 has no such tactic source",
+            "remove it",
+        )
+
+
+EFFECTS: tuple[Effect, ...] = (
+    Effect(
+        ("accelerator",),
+        _is_onnx,
+        _backend,
+        "only the onnxruntime backend has accelerators",
+        "remove accelerator (a TensorRT plan already runs in TensorRT), or write backend: onnxruntime",
+    ),
+    Effect(
+        ("precision",),
+        lambda facts: "tensorrt" in (facts[0].backend, facts[0].accelerator),
+        lambda facts: f"{_backend(facts)} and accelerator: {facts[0].accelerator}",
+        "ONNX Runtime computes in the types that the model file states",
+        "add accelerator: tensorrt, or write precision: fp32 and convert the ONNX file itself",
+    ),
+    Effect(("cpu_threads",), _is_onnx, _backend, "a TensorRT plan runs on a GPU", "remove cpu_threads"),
+    Effect(_SESSION, _is_onnx, _backend, "only the onnxruntime backend reads them", "remove onnxruntime, or write backend: onnxruntime"),
+    Effect(
+        ("op_libraries",),
+        _is_onnx,
+        _backend,
+        "the tensorrt backend loads no libraries of a model",
+        "start the server with --backend-config=tensorrt,plugins=<path>;<path>, or write backend: onnxruntime",
+    ),
+    Effect(
+        ("tensorrt",),
+        lambda facts: facts[0].backend == "tensorrt",
+        _backend,
+        "only the tensorrt backend, which serves plans, reads them",
+        "write the accelerator's options in onnxruntime: {tensorrt: {...}}, or write backend: tensorrt",
+    ),
+    Effect(
+        _ACCELERATOR,
+        lambda facts: facts[0].accelerator == "tensorrt",
+        lambda facts: f"accelerator: {facts[0].accelerator}",
+        "TensorRT is not asked",
+        "add accelerator: tensorrt, or remove onnxruntime.tensorrt",
+    ),
+    Effect(
+        _CUDA,
+        lambda facts: bool(_kinds(facts) & {"auto", "gpu"}),
+        _kinds_text,
+        "the CUDA provider serves copies on GPUs only",
+        "write instances: [{kind: gpu}], or remove onnxruntime.cuda",
+    ),
+    Effect(
+        (*_SESSION, "execution_mode"),
+        lambda facts: not _is_parallel(facts) or _kinds(facts) != {"gpu"},
+        _kinds_text,
+        "ONNX Runtime runs one operator after another wherever the CUDA provider is used",
+        "remove execution_mode: parallel",
+    ),
+    Effect(
+        (*_SESSION, "inter_op_threads"),
+        _is_parallel,
+        lambda facts: "execution_mode: sequential",
+        "ONNX Runtime runs one operator after another and does not use these threads",
+        "add execution_mode: parallel, or remove inter_op_threads",
+    ),
+    Effect(
+        (*_SESSION, "enable_mem_pattern"),
+        lambda facts: not _is_parallel(facts),
+        lambda facts: "execution_mode: parallel",
+        "ONNX Runtime plans memory in sequential execution only",
+        "remove enable_mem_pattern, or execution_mode: parallel",
+    ),
+    Effect(
+        (*_ACCELERATOR, "engine_cache_prefix"),
+        lambda facts: facts[0].onnxruntime.tensorrt.engine_cache,
+        lambda facts: "engine_cache: false",
+        "no engine is kept",
+        "remove one of the two",
+    ),
+    Effect(
+        (*_ACCELERATOR, "force_timing_cache"),
+        lambda facts: facts[0].onnxruntime.tensorrt.timing_cache,
+        lambda facts: "timing_cache: false",
+        "no times are kept",
+        "remove one of the two",
+    ),
+    Effect(
+        (*_ACCELERATOR, "dla_core"),
+        lambda facts: facts[0].precision in ("fp16", "int8"),
+        lambda facts: f"precision: {facts[0].precision}",
+        "a deep learning accelerator computes in FP16 and INT8 only, so that the GPU does it all",
+        "write precision: fp16, or remove dla_core",
+    ),
+    Effect(
+        (*_ACCELERATOR, "int8_calibration_table_name"),
+        lambda facts: facts[0].precision == "int8",
+        lambda facts: f"precision: {facts[0].precision}",
+        "the table is not read",
+        "write precision: int8, or remove the table",
+    ),
+    Effect(
+        (*_ACCELERATOR, "int8_calibration_table_name"),
+        lambda facts: (_tensorrt_major(facts) or 0) < 11,
+        _tensorrt_text,
+        "TensorRT 11 takes scales from Q/DQ nodes of the model, and from nothing else",
+        "quantize the ONNX file (NVIDIA's ModelOpt does), or use a release up to 26.05",
+    ),
+    Effect(
+        (*_ACCELERATOR, "int8_use_native_calibration_table"),
+        lambda facts: facts[0].onnxruntime.tensorrt.int8_calibration_table_name is not None,
+        lambda facts: "no int8_calibration_table_name",
+        "there is no table to read",
+        "add int8_calibration_table_name, or remove it",
+    ),
+    Effect(
+        (*_ACCELERATOR, "build_heuristics"),
+        lambda facts: (_tensorrt_major(facts) or 0) < 10,
+        _tensorrt_text,
+        "TensorRT 10 took the flag away",
+        "write builder_optimization_level: 2 or lower for a faster build",
+    ),
+    *_tactics(),
+    Effect(
+        ("versions", "count"),
+        lambda facts: facts[0].versions.policy == "latest" or facts[0].version == "auto",
+        lambda facts: f"versions.policy: {facts[0].versions.policy}",
+        "it is for policy: latest, and says how many versions version: auto keeps",
+        "remove count, or write policy: latest",
+    ),
+)
+"""Every key that may be without effect, outer ones first."""
