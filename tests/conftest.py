@@ -54,5 +54,5 @@ triton: {release: "25.08"}
 models:
   - name: mlp
     source: mlp.onnx
-    batching: {max: 8, preferred: [2, 4], max_queue_delay: 500us}
+    batching: {max: 8, preferred: [2, 4, 8], max_queue_delay: 500us}
 """

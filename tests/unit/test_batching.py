@@ -1,7 +1,7 @@
 import pytest
 
 from tritongen import dtypes
-from tritongen.batching import batch_blockers, decide_batching
+from tritongen.batching import batch_blockers, decide_batching, fixed_sizes
 from tritongen.signature import Signature, TensorSpec
 
 FP32 = dtypes.from_wire("FP32")
@@ -51,3 +51,15 @@ def test_a_profile_is_tuned_for_the_size_that_the_batcher_forms():
 def test_batching_that_is_switched_off_has_no_blockers():
     batching = decide_batching(signature(("N", 8)), max_batch_size=0)
     assert (batching.max_batch_size, batching.blockers) == (0, ())
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(1, ()), (2, (2,)), (3, (2, 3)), (8, (2, 4, 8)), (12, (2, 4, 8, 12)), (64, (2, 4, 8, 16, 32, 64))])
+def test_few_sizes_are_powers_of_two_and_the_largest(most, sizes):
+    assert fixed_sizes(most) == sizes
+    batching = decide_batching(signature(("N", 8)), max_batch_size=most, few_sizes="a reason")
+    assert (batching.preferred, batching.warmed) == (sizes, (1, *sizes))
+
+
+def test_a_batch_of_one_is_no_batch():
+    batching = decide_batching(signature(("N", 8)), max_batch_size=1, preferred=(1,), max_queue_delay_us=5)
+    assert (batching.max_batch_size, batching.dynamic, batching.preferred, batching.max_queue_delay_us) == (1, False, (), 0)

@@ -36,8 +36,8 @@ class Policy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing that Triton would not do anyway."""
-        return self == Policy()
+        """Whether requests wait as they would without it: the rest has an effect on a time that is over only."""
+        return not (self.max_queue_size or self.timeout_us)
 
 
 @dataclass(frozen=True)
