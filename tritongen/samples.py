@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -144,23 +144,29 @@ class Feed:
         values: items that were given, by input name.
         zeros: dtype and shape of items of zeros, by input name.
         rows: how often every item is repeated along a new first axis; None for a model without a batch axis, whose items are whole.
+        strung: inputs whose items are strung together into one dimension instead.
+        whole: arrays that are given as they are, by input name.
     """
 
     values: Mapping[str, Array]
     zeros: Mapping[str, tuple[Dtype, tuple[int, ...]]]
     rows: int | None = None
+    strung: frozenset[str] = frozenset()
+    whole: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """Size of the arrays in bytes; a text counts as a pointer."""
         given = sum(array.nbytes for array in self.values.values())
         made = sum(math.prod(shape) * (dtype.itemsize or 8) for dtype, shape in self.zeros.values())
-        return (given + made) * (self.rows or 1)
+        return (given + made) * (self.rows or 1) + sum(array.nbytes for array in self.whole.values())
 
     def arrays(self) -> dict[str, Array]:
         """The arrays, made now."""
         items = {**self.values, **{name: zeros(dtype, shape) for name, (dtype, shape) in self.zeros.items()}}
-        return items if self.rows is None else {name: rows(item, self.rows) for name, item in items.items()}
+        if self.rows is not None:
+            items = {name: np.tile(item.reshape(-1), self.rows) if name in self.strung else rows(item, self.rows) for name, item in items.items()}
+        return {**items, **self.whole}
 
 
 def rows(array: Array, count: int) -> Array:

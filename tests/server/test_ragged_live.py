@@ -6,11 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import models
 import numpy as np
+import onnx
 import pytest
 import ragged
 import tritonclient.grpc as grpcclient
 
 from tritongen.server import start
+from tritongen.workflow.serving import serving
 
 pytestmark = pytest.mark.server
 
@@ -96,3 +98,31 @@ def test_a_batch_that_the_model_does_not_fit_is_refused_with_the_numbers(server,
     """`sums` has one row for each request, so that a request of two items has one too few."""
     with pytest.raises(grpcclient.InferenceServerException, match="expected batch size of at least 2 in model output, got 1"):
         ask(server, "sums", {"x": np.ones((2, 3), np.float32)})
+
+
+SPEC = """\
+version: 1
+models:
+  - name: sums
+    source: sums.onnx
+    batching: {max: 4, preferred: [4], max_queue_delay: 2s}
+    instances: {kind: cpu}
+    shapes: {x: [3]}
+    ragged:
+      batch_inputs: [{names: [offsets], kind: batch_accumulated_element_count_with_zero, source: x}]
+      batch_outputs: [{names: [doubled], source: x}]
+"""
+
+
+def test_a_spec_is_proved_rendered_warmed_up_and_served(tmp_path, options, ask):
+    onnx.save(ragged.segment_sums(), tmp_path / "sums.onnx")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    rows = [np.arange(length, dtype=np.float32)[None] + 1 for length in LENGTHS]
+    with serving(tmp_path / "spec.yaml", options()) as served, ThreadPoolExecutor(4) as pool:
+        before = executions(served.server, "sums")
+        answers = list(pool.map(lambda row: ask(served.server, "sums", {"x": row}), rows))
+        assert executions(served.server, "sums") == before + 1
+    for row, answer in zip(rows, answers, strict=True):
+        np.testing.assert_array_equal(answer["sums"], row.sum(axis=1, keepdims=True))
+        np.testing.assert_array_equal(answer["doubled"], 2 * row)
+    assert [finding.code for finding in served.findings] == ["TG371"], "the delay, which is long so that all four come together"

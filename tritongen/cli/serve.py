@@ -26,6 +26,11 @@ def _port(name: str, default: int) -> Callable[[Any], Any]:
 @click.option("--release", metavar="YY.MM", help="The NVIDIA release that the repository is for; the embedded server itself is 24.10.")
 @click.option("--disable-auto-complete-config", is_flag=True, help="As tritonserver has it; always so for a spec, whose configs are complete.")
 @click.option("--strict", is_flag=True, help="Refuse models whose config this machine cannot honour (GPUs, TensorRT), instead of serving them on the CPU.")
+@click.option(
+    "--cache-config",
+    metavar="local,size=BYTES",
+    help="The response cache, as tritonserver has it. Default: 64 MiB where a model asks for response caching, else none.",
+)
 @click.option("--start-timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds until every model must be loaded.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one line on stdout when ready, nothing more."
@@ -40,6 +45,7 @@ def command(
     release: str | None,
     disable_auto_complete_config: bool,
     strict: bool,
+    cache_config: str | None,
     start_timeout: float,
     form: str,
     prove_limit: int,
@@ -62,6 +68,7 @@ def command(
         release=release,
         disable_auto_complete=disable_auto_complete_config,
         strict=strict,
+        cache_config=cache_config,
         start_timeout_s=start_timeout,
     )
     with stop_on_signals(), serving(target or _default_target(), options, prove_limit_bytes=prove_limit) as served:

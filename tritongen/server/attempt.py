@@ -13,7 +13,7 @@ from tritongen.known_issues import find_issue
 from tritongen.releases import find_release
 from tritongen.server import http_probe, log, ports
 from tritongen.server.environment import Environment
-from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
+from tritongen.server.options import DEFAULT_CACHE_BYTES, EMBEDDED_RELEASE, ServerOptions
 from tritongen.server.ports import Ports
 from tritongen.server.process import ServerProcess
 from tritongen.server.runtime import Runtime
@@ -64,6 +64,7 @@ class Attempt:
             f"--model-control-mode={options.model_control}",
             f"--exit-on-error={str(options.exit_on_error).lower()}",
             *(f"--load-model={name}" for name in options.load_models),
+            *self._cache(),
             *(f"--backend-config=onnxruntime,{setting}" for setting in _stands_for(options)),
             *options.extra_args,
         ]
@@ -72,6 +73,12 @@ class Attempt:
         if options.model_control == "poll":
             arguments.append(f"--repository-poll-secs={options.poll_interval_s}")
         return arguments
+
+    def _cache(self) -> list[str]:
+        """The response cache, where one was ordered or is needed."""
+        if self.options.cache_config is not None:
+            return [f"--cache-config={self.options.cache_config}"]
+        return [f"--cache-config=local,size={DEFAULT_CACHE_BYTES}"] if self.served.wants_cache else []
 
 
 def _stands_for(options: ServerOptions) -> list[str]:

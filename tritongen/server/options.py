@@ -17,13 +17,19 @@ ModelControl = Literal["none", "poll", "explicit"]
 EMBEDDED_RELEASE = "24.10"
 """The release whose core the embedded server is; what it stands for where nobody names one."""
 
+DEFAULT_CACHE_BYTES = 64 << 20
+"""Size of the response cache where a model asks for one and nobody says how large."""
+
 _HIGHEST_PORT = 65535
+_CACHE_CONFIG = re.compile(r"local,size=(?P<size>[0-9]{1,40})")
+_SMALLEST_CACHE_BYTES, _LARGEST_CACHE_BYTES = 1 << 10, 1 << 40
 
 _OURS = (
     "--model-repository",
     "--model-store",
     "--backend-directory",
     "--cache-directory",
+    "--cache-config",
     "--http-port",
     "--http-address",
     "--grpc-port",
@@ -57,6 +63,8 @@ class ServerOptions:
         disable_auto_complete: tritonserver's `--disable-auto-complete-config`. Complete configs load some eight times as fast with it.
         model_control: tritonserver's `--model-control-mode`.
         load_models: models to load at the start; only with `model_control="explicit"`.
+        cache_config: tritonserver's `--cache-config`, such as `local,size=67108864` (bytes); the wheel has the local cache only. None: 64 MiB where a model of the
+            repository asks for response caching, else no cache.
         poll_interval_s: seconds between two looks at the repository; only with `model_control="poll"`.
         strict: refuse models whose config this machine cannot honour, and what `release` would refuse, instead of serving an adapted copy with a warning.
             Models that are loaded later, by name, are judged when they are.
@@ -74,6 +82,7 @@ class ServerOptions:
     disable_auto_complete: bool = False
     model_control: ModelControl = "none"
     load_models: tuple[str, ...] = ()
+    cache_config: str | None = None
     poll_interval_s: int = 15
     strict: bool = False
     release: str | None = None
@@ -82,7 +91,7 @@ class ServerOptions:
     start_timeout_s: float = 120.0
 
     def __post_init__(self) -> None:
-        problems = [*_port_problems(self), *_control_problems(self), *_extra_problems(self)]
+        problems = [*_port_problems(self), *_control_problems(self), *_cache_problems(self), *_extra_problems(self)]
         if self.release is not None and not re.fullmatch(RELEASE_PATTERN, self.release):
             problems.append(_problem(f"the release is {self.release[:60]!r}", "write year and month with two digits each, such as 25.08"))
         if self.start_timeout_s <= 0:
@@ -137,6 +146,19 @@ def _control_problems(options: ServerOptions) -> list[Diagnostic]:
     if options.poll_interval_s < 1:
         problems.append(_problem(f"the poll interval is {options.poll_interval_s} s", "give a whole number of seconds, 1 or more"))
     return problems
+
+
+def _cache_problems(options: ServerOptions) -> list[Diagnostic]:
+    """A cache that the embedded server has not, or cannot make."""
+    if options.cache_config is None:
+        return []
+    match = _CACHE_CONFIG.fullmatch(options.cache_config)
+    example = f"write local,size={DEFAULT_CACHE_BYTES}, the size in bytes"
+    if match is None:
+        return [_problem(f"the cache config is {options.cache_config[:60]!r}, and the embedded server has the local cache only", example)]
+    if not _SMALLEST_CACHE_BYTES <= int(match["size"]) <= _LARGEST_CACHE_BYTES:
+        return [_problem(f"the cache size is {match['size'][:30]} bytes", f"give {_SMALLEST_CACHE_BYTES} to {_LARGEST_CACHE_BYTES}: {example}")]
+    return []
 
 
 def _extra_problems(options: ServerOptions) -> list[Diagnostic]:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from google.protobuf import text_format
 
@@ -31,11 +32,13 @@ class Served:
         repositories: the given ones, or copies where something had to be adapted.
         warnings: one plain sentence for each adapted model.
         originals: by copy, the repository that it was made from.
+        wants_cache: whether a model asks for the response cache.
     """
 
     repositories: tuple[Path, ...]
     warnings: tuple[str, ...]
     originals: Mapping[Path, Path]
+    wants_cache: bool
 
 
 def this_machine() -> Machine:
@@ -54,7 +57,8 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
 
     Raises RepositoryError with every model that cannot be served as asked (`strict`), or whose plan has no source ONNX.
     """
-    found = [(repository, _adapted(repository, machine)) for repository in repositories]
+    configs = [(repository, _configs(repository)) for repository in repositories]
+    found = [(repository, _adapted(models, machine)) for repository, models in configs]
     if options.strict and options.model_control == "explicit":
         # what is loaded later, on request, Triton itself refuses or loads as it is
         found = [(repository, {name: models[name] for name in models if name in options.load_models}) for repository, models in found]
@@ -79,7 +83,8 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
                 warnings.append(f"model {name}: {'; '.join([*adapted.differences, *refused])}")
         if options.model_control == "poll":
             warnings.append(f"{repository}: an adapted copy is served, which does not follow changes of the repository; polling has no effect on it")
-    return Served(tuple(served), tuple(warnings), originals)
+    wants_cache = any(config.response_cache.enable for _, models in configs for config in models.values())
+    return Served(tuple(served), tuple(warnings), originals, wants_cache)
 
 
 def artifacts(repository: Path, model: str) -> Path:
@@ -87,8 +92,8 @@ def artifacts(repository: Path, model: str) -> Path:
     return repository.absolute().with_name(f"{repository.absolute().name}.artifacts") / model
 
 
-def _adapted(repository: Path, machine: Machine) -> dict[str, Adapted]:
-    """The models that cannot be served as they are. A config that cannot be read is left to Triton, which says why."""
+def _configs(repository: Path) -> dict[str, Any]:
+    """Every model's config. One that cannot be read is left to Triton, which says why."""
     found = {}
     for folder in sorted(path for path in repository.iterdir() if path.is_dir()):
         try:
@@ -97,9 +102,13 @@ def _adapted(repository: Path, machine: Machine) -> dict[str, Adapted]:
             continue
         if not config.name:
             config.name = folder.name
-        if (adapted := adapt.adapt(config, machine)) is not None:
-            found[folder.name] = adapted
+        found[folder.name] = config
     return found
+
+
+def _adapted(configs: Mapping[str, Any], machine: Machine) -> dict[str, Adapted]:
+    """The models that cannot be served as they are."""
+    return {name: adapted for name, config in configs.items() if (adapted := adapt.adapt(config, machine)) is not None}
 
 
 def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> list[Diagnostic]:

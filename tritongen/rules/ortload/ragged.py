@@ -5,7 +5,7 @@ Sources: backend/src/backend_input_collector.cc (`BatchInputShape`, `ProcessBatc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -39,12 +39,12 @@ def batch_tensor(kind: str, shapes: Sequence[Shape]) -> BatchTensor:
         rows = [tuple(shape[1:]) for shape in shapes for _ in range(shape[0])]
         flat = tuple(size for row in rows for size in row)
         return BatchTensor((len(rows), len(shapes[0]) - 1) if kind == "BATCH_ITEM_SHAPE" else (len(flat),), flat)
-    values = {
-        "BATCH_ELEMENT_COUNT": lambda: counts,
-        "BATCH_ACCUMULATED_ELEMENT_COUNT": lambda: accumulate(counts),
-        "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO": lambda: accumulate(counts, initial=0),
-    }[kind]
-    made = tuple(values())
+    values: Mapping[str, Iterable[int]] = {
+        "BATCH_ELEMENT_COUNT": counts,
+        "BATCH_ACCUMULATED_ELEMENT_COUNT": accumulate(counts),
+        "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO": accumulate(counts, initial=0),
+    }
+    made = tuple(values[kind])
     return BatchTensor((len(made),), made)
 
 
