@@ -14,6 +14,7 @@ _FAMILIES = (
     ("TG0", "Files, specs and commands"),
     ("TG15", "Rewriting models"),
     ("TG16", "Rewriting models"),
+    ("TG19", "Rewriting and versions in a spec"),
     ("TG1", "Rendering a spec"),
     ("TG20", "Parsing config.pbtxt"),
     ("TG21", "Parsing config.pbtxt"),
@@ -34,6 +35,7 @@ _FAMILIES = (
     ("TG36", "Releases"),
     ("TG37", "Performance"),
     ("TG38", "Security"),
+    ("TG39", "Python and vLLM models"),
     ("TG41", "The release of a spec"),
     ("TG9", "The embedded server"),
 )

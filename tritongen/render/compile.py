@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -13,13 +13,23 @@ from tritongen.modelconfig import ModelConfig, merge_overlay
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render.accelerators import add_accelerator
 from tritongen.render.backends import BACKENDS
+from tritongen.render.caching import add_response_cache
+from tritongen.render.effects import effective
 from tritongen.render.findings import Findings
+from tritongen.render.instances import add_instances, add_threads
+from tritongen.render.onnxruntime import add_onnxruntime, build_options
+from tritongen.render.optional import add_optional_inputs, unbatched
+from tritongen.render.origins import check_overlay
+from tritongen.render.plans import add_tensorrt
+from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
+from tritongen.render.scheduling import add_scheduling, few_sizes
 from tritongen.render.tensors import Sizes, add_tensors, concrete_sizes
+from tritongen.render.versions import add_versions
 from tritongen.render.warmup import add_samples, add_warmup, warmed_sizes, warmup_feeds
 from tritongen.samples import Array, Feed
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
-from tritongen.spec.models import Target
+from tritongen.spec.target import Target
 
 _DERIVED = {
     "name": "name",
@@ -31,8 +41,6 @@ _DERIVED = {
     "version_policy": "versions",
 }
 """Fields that the overlay may not touch, and the key of the spec that sets them: other fields are derived from the same decision."""
-
-_KINDS = {"auto": "KIND_AUTO", "gpu": "KIND_GPU", "cpu": "KIND_CPU", "model": "KIND_MODEL"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ def compile_model(
     target: Target,
     *,
     digest: str,
-    version: int,
+    versions: Sequence[int],
     samples: Mapping[str, Array],
     findings: Findings,
 ) -> Compiled:
@@ -70,43 +78,54 @@ def compile_model(
         model: what the spec says, defaults included.
         signature: what the model file says.
         target: release and cache folder.
-        digest: SHA-256 (hex) of the model with its external data; names the engine cache.
-        version: the version folder that is written.
+        digest: SHA-256 (hex) of the model's files with their external data; names the engine cache.
+        versions: the version folders that the repository gets, ascending.
         samples: the values that the spec gives for inputs, as arrays in the model's own dtypes.
         findings: receives all that is wrong or worth knowing. With an error among it the result must not be written.
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
-    batching = _decide(model, signature, findings)
+    model = effective(model, signature, release, findings)
+    check_overlay(model, findings)
+    graph, signature = signature, as_requested(model, signature)
+    batching = unbatched(model, _decide(model, signature, findings), findings)
     config = ModelConfig(name=model.name, platform=backend.platform, backend=backend.name, max_batch_size=batching.max_batch_size)
     add_tensors(config, signature, batching, backend, release, findings)
+    add_ragged(config, model, graph, batching, findings)
+    add_optional_inputs(config, model, graph, backend, findings)
     sizes = concrete_sizes(signature, batching, model.shapes, {name: array.shape for name, array in samples.items()}, findings)
-    if batching.dynamic:
-        config.dynamic_batching.preferred_batch_size.extend(batching.preferred)
-        config.dynamic_batching.max_queue_delay_microseconds = batching.max_queue_delay_us
-        config.dynamic_batching.SetInParent()
-    _add_instances(config, model, findings)
+    remarks = [*_remarks(batching), *add_scheduling(config, model, batching, findings)]
+    add_instances(config, model, findings)
     cache = _cache_path(model, target, release, digest, sizes)
     add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
+    add_onnxruntime(config, model, findings)
+    add_tensorrt(config, model, signature, batching, sizes)
     _check_plan(model, signature, sizes, findings)
-    if model.cpu_threads is not None:
-        config.parameters["intra_op_thread_count"].string_value = str(model.cpu_threads)
-    _add_versions(config, model, version, findings)
+    add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)
     warmed = warmed_sizes(model, signature, batching, sizes, findings)
     files = add_warmup(config, signature, batching, warmed, sizes, samples)
     add_samples(config, samples)
+    add_response_cache(config, model, findings)
     _overlay(config, model, findings)
-    return Compiled(config, batching, files, warmup_feeds(signature, batching, warmed, sizes, samples), _remarks(batching))
+    remarks += add_threads(config, model, target, findings)
+    feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)
+    return Compiled(config, batching, files, feeds, tuple(remarks))
 
 
 def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batching:
     asked = model.batching
-    batching = decide_batching(signature, max_batch_size=asked.max, preferred=asked.preferred, max_queue_delay_us=asked.max_queue_delay_us)
+    batching = decide_batching(
+        signature,
+        max_batch_size=asked.max,
+        preferred=asked.preferred,
+        max_queue_delay_us=asked.max_queue_delay_us,
+        few_sizes=few_sizes(model, signature),
+    )
     if asked.max == 0 or not batching.blockers:
         return batching
     reasons = "; ".join(batching.blockers)
-    hint = "export the model with a variable first axis on every input and output, or write batching: none"
+    hint = "write rebatch: true, export the model with a variable first axis on every input and output, or write batching: none"
     if not findings.is_inherited(("batching",)) and (asked.max or asked.preferred or asked.max_queue_delay_us):
         consequence = "Triton refuses to load a model with max_batch_size above 0 whose tensors have no variable first axis"
         findings.error("TG105", ("batching",), f"the model cannot batch: {reasons}", consequence=consequence, hint=hint)
@@ -116,31 +135,14 @@ def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batch
     return batching
 
 
-def _add_instances(config: Any, model: ModelSpec, findings: Findings) -> None:
-    needs_gpu = model.backend == "tensorrt" or model.accelerator in ("tensorrt", "cuda")
-    stated = "instances" in model.model_fields_set
-    what = "backend: tensorrt" if model.backend == "tensorrt" else f"accelerator: {model.accelerator}"
-    for index, group in enumerate(model.instances):
-        # Nothing was said and only a GPU will do: say so to Triton too, which would else fall back to the CPU without a word.
-        kind = "gpu" if needs_gpu and not stated else group.kind
-        if needs_gpu and kind in ("cpu", "model"):
-            consequence = "Triton refuses to load the model" if model.backend == "tensorrt" else "Triton ignores the accelerator without a word"
-            findings.error(
-                "TG107",
-                ("instances", index),
-                f"{what} needs instances of kind gpu, and this group is {kind}",
-                consequence=consequence,
-                hint="write kind: gpu, or remove the accelerator",
-            )
-        if model.accelerator == "openvino" and kind == "gpu":
-            hint = "write kind: cpu"
-            findings.error("TG107", ("instances", index), "accelerator: openvino runs on the CPU, and this group is of kind gpu", hint=hint)
-        config.instance_group.add(kind=_KINDS[kind], count=group.count, gpus=group.gpus)
-
-
 def _cache_path(model: ModelSpec, target: Target, release: Release | None, digest: str, sizes: Mapping[str, Sizes]) -> str:
-    """An engine is good for one model file, precision, set of shapes and TensorRT: a folder for each, so that no model ever finds another's."""
+    """An engine is good for one model file, precision, set of shapes, TensorRT and way of building: a folder for each, so that no model ever finds another's.
+
+    ONNX Runtime finds engines again by graph and precision alone (its documentation of the TensorRT provider).
+    """
     parts = [digest, model.precision, release.name if release else str(target.release), repr(sorted(sizes.items()))]
+    if options := build_options(model.onnxruntime.tensorrt):
+        parts.append(repr(sorted(options.items())))
     return f"{target.engine_cache.rstrip('/')}/{model.name}/{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"
 
 
@@ -153,25 +155,6 @@ def _check_plan(model: ModelSpec, signature: Signature, sizes: Mapping[str, Size
             findings.error(
                 "TG108", ("shapes",), message, hint=f"add shapes: {{{tensor.name}: {{min: [...], opt: [...], max: [...]}}}}, without the batch dimension"
             )
-
-
-def _add_versions(config: Any, model: ModelSpec, version: int, findings: Findings) -> None:
-    versions = model.versions
-    if versions.policy == "all":
-        config.version_policy.all.SetInParent()
-    elif versions.policy == "specific":
-        config.version_policy.specific.versions.extend(versions.versions)
-        if version not in versions.versions:
-            consequence = "Triton would not serve the version that is written"
-            findings.error(
-                "TG109",
-                ("versions",),
-                f"version {version} is written, and versions lists {list(versions.versions)}",
-                consequence=consequence,
-                hint=f"add {version} to the list",
-            )
-    elif versions.count != 1:
-        config.version_policy.latest.num_versions = versions.count
 
 
 def _add_labels(config: Any, model: ModelSpec, findings: Findings) -> None:
@@ -194,14 +177,6 @@ def _overlay(config: Any, model: ModelSpec, findings: Findings) -> None:
     for key in model.config:
         if key in _DERIVED:
             findings.error("TG130", ("config", key), f"'{key}' is derived from the spec and cannot be overlaid", hint=f"use the key {_DERIVED[key]}")
-    scheduler = next((key for key in ("sequence_batching", "ensemble_scheduling") if key in model.config), None)
-    if scheduler and (model.batching.preferred or model.batching.max_queue_delay_us):
-        findings.error(
-            "TG131",
-            ("config", scheduler),
-            f"{scheduler} takes the place of dynamic batching, for which batching has settings",
-            hint="remove preferred and max_queue_delay from batching",
-        )
     for problem in merge_overlay(config, {key: value for key, value in model.config.items() if key not in _DERIVED}):
         findings.error("TG132", ("config", *problem.path), problem.message, consequence="Triton refuses a config that it cannot parse", hint=problem.hint)
 

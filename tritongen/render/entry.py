@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.modelconfig import print_pbtxt
 from tritongen.render.backends import BACKENDS
 from tritongen.render.compile import Compiled, label_filename
-from tritongen.render.findings import Findings
-from tritongen.repository import CopiedFile, Entry, EntryFile, KeptFile, TextFile, file_sha256
+from tritongen.render.findings import Findings, Key
+from tritongen.repository import CopiedFile, Entry, EntryFile, KeptFile, Made, TextFile, file_sha256
 from tritongen.repository.stamp import stamp_text
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.templating import environment
 
 SOURCE_NAME = "model.onnx"
+_OWN_NAMES = (PurePosixPath(SOURCE_NAME), PurePosixPath(BACKENDS["tensorrt"].filename))
 CONFIG = PurePosixPath("config.pbtxt")
 
 
@@ -35,29 +36,38 @@ class ModelFiles:
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def hash_model(path: Path, signature: Signature, findings: Findings) -> ModelFiles:
-    """Read the model and its external data once. Says where two files would get the same name. Raises OSError where a file cannot be read."""
-    sources = {PurePosixPath(SOURCE_NAME): path}
+def hash_model(path: Path, signature: Signature) -> ModelFiles:
+    """Read the model and its external data once. Raises OSError where a file cannot be read."""
+    sources = {PurePosixPath(location): path.parent / location for location in dict.fromkeys(external.location for external in signature.external_data)}
+    sources = {PurePosixPath(SOURCE_NAME): path} | sources
+    return ModelFiles(sources, {name: file_sha256(source) for name, source in sources.items()})
+
+
+def digest_of(files: Sequence[ModelFiles]) -> str:
+    """One SHA-256 (hex) over a model's files: that of its only version, or one over those of all."""
+    digests = [version.digest for version in files]
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
+
+def check_names(signature: Signature, key: Key, findings: Findings) -> None:
+    """Say where a model's external data would get the name of the model itself. `key`: the key of the spec that names the model file."""
     for location in dict.fromkeys(external.location for external in signature.external_data):
-        name = PurePosixPath(location)
-        if name in sources or name == PurePosixPath("model.plan"):
+        if PurePosixPath(location) in _OWN_NAMES:
             findings.error(
                 "TG133",
-                ("source",),
+                key,
                 f"the external data file '{location}' has the name that the model itself gets",
                 hint="save the model again with another name for its external data",
             )
-        sources[name] = path.parent / location
-    return ModelFiles(sources, {name: file_sha256(source) for name, source in sources.items()})
 
 
 def build_entry(
     model: ModelSpec,
     compiled: Compiled,
-    files: ModelFiles,
+    files: Mapping[int, ModelFiles],
     *,
-    version: int,
     previous: Mapping[PurePosixPath, CopiedFile],
+    made: Mapping[int, Made],
     labels: Mapping[str, bytes],
     spec_name: str,
     tritongen_version: str,
@@ -67,22 +77,24 @@ def build_entry(
     Args:
         model: what the spec says.
         compiled: its config and warmup data.
-        files: the model file with its external data.
-        version: the folder they go to.
+        files: by version, the model file with its external data.
         previous: files of earlier versions that stay.
+        made: by version, how a rewritten model file came about.
         labels: content of the label files, by output.
         spec_name: file name of the spec, for the header.
         tritongen_version: likewise.
     """
-    copied = {name: CopiedFile(source, files.hashes[name]) for name, source in files.sources.items()}
-    folder = PurePosixPath(str(version))
     contents: dict[PurePosixPath, EntryFile] = {**previous}
     artifacts: dict[PurePosixPath, EntryFile] = {}
-    if model.backend == "tensorrt":
-        contents[folder / BACKENDS["tensorrt"].filename] = KeptFile()
-        artifacts.update(copied)
-    else:
-        contents.update({folder / name: file for name, file in copied.items()})
+    for version, model_files in files.items():
+        copied = {name: CopiedFile(source, model_files.hashes[name]) for name, source in model_files.sources.items()}
+        folder = PurePosixPath(str(version))
+        if model.backend == "tensorrt":
+            contents[folder / BACKENDS["tensorrt"].filename] = KeptFile()
+            # A plan's source: for the model as a whole, or for each of its versions.
+            artifacts.update({(folder / name if model.sources else name): file for name, file in copied.items()})
+        else:
+            contents.update({folder / name: file for name, file in copied.items()})
     contents.update({path: TextFile(content) for path, content in compiled.warmup_files.items()})
     contents.update({PurePosixPath(label_filename(model, output)): TextFile(content) for output, content in labels.items()})
     header = (
@@ -90,5 +102,5 @@ def build_entry(
         .get_template("config.pbtxt.j2")
         .render(name=model.name, tritongen_version=tritongen_version, spec_name=spec_name, remarks=compiled.remarks)
     )
-    contents[CONFIG] = TextFile(stamp_text(header, print_pbtxt(compiled.config), contents, artifacts).encode())
+    contents[CONFIG] = TextFile(stamp_text(header, print_pbtxt(compiled.config), contents, artifacts, made).encode())
     return Entry(model.name, contents, artifacts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,12 +19,14 @@ class Findings:
         model: the model's name.
         locate: turns a key path below the model (such as `("shapes", "x")`) into the place in the spec's text.
         is_inherited: whether the model has the key at this path from `defaults`.
+        about: what stands before each message, such as `version 3: `.
     """
 
     model: str
     locate: Callable[[Key], Location]
     is_inherited: Callable[[Key], bool]
     found: list[Diagnostic] = field(default_factory=list)
+    about: str = ""
 
     def error(self, code: str, key: Key, message: str, *, consequence: str = "", hint: str = "") -> None:
         """Something that must be mended before the model can be written."""
@@ -42,10 +45,14 @@ class Findings:
         """Something that a user should know."""
         self._add(Severity.ADVICE, code, key, message, consequence, hint)
 
+    def saying(self, about: str) -> Findings:
+        """The same collector, for findings that begin with `about`."""
+        return dataclasses.replace(self, about=about)
+
     @property
     def has_errors(self) -> bool:
         """True where the model must not be written."""
         return any(diagnostic.severity is Severity.ERROR for diagnostic in self.found)
 
     def _add(self, severity: Severity, code: str, key: Key, message: str, consequence: str, hint: str) -> None:
-        self.found.append(Diagnostic(code, message, self.locate(key), consequence, hint, self.model, severity))
+        self.found.append(Diagnostic(code, self.about + message, self.locate(key), consequence, hint, self.model, severity))

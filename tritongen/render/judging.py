@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Severity
@@ -10,32 +12,52 @@ from tritongen.modelconfig import read_config
 from tritongen.proof import Proof
 from tritongen.releases import Release
 from tritongen.render.findings import Findings
+from tritongen.render.origins import origin
 from tritongen.repository import CopiedFile, Entry, TextFile
 from tritongen.repository.scan import FileFacts, ModelFolder
 from tritongen.rules import RULES, ModelContext, ModelFile, ServerFacts
-from tritongen.rules.rule import Finding, Key, Rule
+from tritongen.rules.rule import Finding, Rule
 from tritongen.signature import Signature
 from tritongen.signature.inference import refine_outputs
 from tritongen.spec import ModelSpec
 
 CONFIG = PurePosixPath("config.pbtxt")
 
+_TOLD = {
+    "TG370": "write a longer one, such as max_queue_delay: 2ms, or leave it out: requests that wait anyway are combined without it",
+    "TG371": "write a delay well below the model's own latency, such as max_queue_delay: 2ms",
+    "TG372": "",
+    "TG373": "add max to preferred, or write preferred: none",
+}
+"""Advice that follows from the spec alone, and what to write there in place of the rule's hint for a config; nothing where that fits both."""
 
-def judge_entry(
-    entry: Entry, model: ModelSpec, signature: Signature, source: Path, proof: Proof, *, version: int, release: Release | None, findings: Findings
-) -> None:
+
+@dataclass(frozen=True)
+class ProvenFile:
+    """One version's model file: what it says, where it is, and what came of running it."""
+
+    signature: Signature
+    path: Path
+    proof: Proof
+
+    def as_loaded(self) -> Signature:
+        """The signature as ONNX Runtime sees it: with the shapes that it reported itself, or with those that shape inference finds."""
+        return _as_proven(self.signature, self.proof) or refine_outputs(self.path, self.signature)
+
+
+def judge_entry(entry: Entry, model: ModelSpec, files: Mapping[int, ProvenFile], *, release: Release | None, findings: Findings) -> None:
     """Ask every rule about single models. What is refused, fails, is ignored or misbehaves becomes a finding at the key of the spec that it comes from.
 
-    Advice is left to `tritongen check`: how many GPUs there are, for one, is not known here.
+    Other advice than that about batches is left to `tritongen check`: how many GPUs there are, for one, is not known here.
     """
-    context = _context(entry, signature, source, proof, version, release)
+    context = _context(entry, files, release)
     for rule in RULES:
         if rule.check is not None and rule.needs <= context.known:
             for finding in rule.check(context):
                 _add(rule, finding, model, findings)
 
 
-def _context(entry: Entry, signature: Signature, source: Path, proof: Proof, version: int, release: Release | None) -> ModelContext:
+def _context(entry: Entry, files: Mapping[int, ProvenFile], release: Release | None) -> ModelContext:
     text = entry.files[CONFIG]
     assert isinstance(text, TextFile)
     read = read_config(text.content, str(CONFIG))
@@ -46,11 +68,8 @@ def _context(entry: Entry, signature: Signature, source: Path, proof: Proof, ver
         if size is not None:
             facts[path.as_posix()] = FileFacts("file", size)
     folder = ModelFolder(entry.name, Path(entry.name), facts, text.content)
-    served = (
-        {version: ModelFile(signature, refine=lambda: _as_proven(signature, proof) or refine_outputs(source, signature))}
-        if read.config.backend == "onnxruntime"
-        else {}
-    )
+    is_onnx = read.config.backend == "onnxruntime"
+    served = {version: ModelFile(file.signature, refine=file.as_loaded) for version, file in files.items()} if is_onnx else {}
     return ModelContext(entry.name, read.config, True, ServerFacts(release, auto_complete=False), read.locate, folder, served, text.content)
 
 
@@ -66,12 +85,9 @@ def _as_proven(signature: Signature, proof: Proof) -> Signature | None:
 
 def _add(rule: Rule, finding: Finding, model: ModelSpec, findings: Findings) -> None:
     consequence = finding.consequence or rule.consequence
-    if consequence.severity is Severity.ADVICE:
+    if consequence.severity is Severity.ADVICE and rule.code not in _TOLD:
         return
-    add = findings.error if consequence.severity is Severity.ERROR else findings.warning
-    add(rule.code, _spec_key(finding.key, model), finding.message, consequence=consequence.words, hint=finding.hint)
-
-
-def _spec_key(key: Key, model: ModelSpec) -> Key:
-    """Where in the model's part of the spec a field of the config comes from: its overlay, where that has the field, else the model as a whole."""
-    return ("config", *key) if key and key[0] in model.config else ()
+    add = {Severity.ERROR: findings.error, Severity.WARNING: findings.warning, Severity.ADVICE: findings.advice}[consequence.severity]
+    key = origin(finding.key, model)
+    hint = finding.hint if key[:1] == ("config",) else _TOLD.get(rule.code) or finding.hint
+    add(rule.code, key, finding.message, consequence=consequence.words, hint=hint)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.proof import Proof
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
+from tritongen.render.ragged import strung, wrong_cuts
 from tritongen.rules.ortload.limits import limits_of, too_new
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
@@ -15,34 +16,45 @@ from tritongen.spec import ModelSpec
 _RISK = "a warmup sample that fails while it executes can crash the whole server"
 
 
-def judge_proof(model: ModelSpec, signature: Signature, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
-    """Turn a proof into findings: a sample that fails, rows that are none, an output whose dims Triton would not accept, a proof that could not run."""
+def judge_proof(model: ModelSpec, key: Key, signature: Signature, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
+    """Turn a proof into findings: a sample that fails, rows that are none, an output whose dims Triton would not accept, a proof that could not run.
+
+    `key`: the key of the spec that names the model file.
+    """
     if proof.skipped:
-        findings.advice("TG140", ("source",), f"not proven: {proof.skipped}", consequence=_RISK)
+        findings.advice("TG140", key, f"not proven: {proof.skipped}", consequence=_RISK)
     for size, reason in proof.not_run.items():
         findings.advice("TG140", ("warmup",), f"the warmup sample of batch size {size} is not proven: {reason}", consequence=_RISK)
     for failure in proof.failures:
         if failure.batch_size == 0:
-            _judge_load(model, signature, failure.reason, findings)
+            _judge_load(model, key, signature, failure.reason, findings)
         else:
             message = f"the warmup sample of batch size {failure.batch_size} fails: {failure.reason}"
             hint = "give sizes that the model accepts in shapes:, values in samples:, or write warmup: none (`tritongen init` looks for sizes that run)"
             findings.error("TG142", ("warmup",), message, consequence=_RISK, hint=hint)
     if batching.max_batch_size:
-        for message in wrong_rows(proof):
+        for message in wrong_rows(proof, apart=strung(model)):
             consequence = "NVIDIA's backend hands out an output's rows by the rows of the requests: clients would get each other's answers"
             hint = "write batching: none, or export the model so that axis 0 of every output is the batch"
             findings.error("TG145", ("batching",), message, consequence=consequence, hint=hint)
+        for place, message in wrong_cuts(model, config, proof):
+            consequence = "NVIDIA's backend cuts by the lengths of the requests all the same: clients would get each other's answers, or other memory"
+            findings.error(
+                "TG404", place, message, consequence=consequence, hint="remove the output from batch_outputs, or export it with a value for each element"
+            )
     if model.backend == "onnxruntime" and proof.output_dims is not None:
-        _judge_dims(model, config, batching, proof, findings)
+        _judge_dims(model, key, config, batching, proof, findings)
 
 
-def wrong_rows(proof: Proof) -> Iterator[str]:
-    """A sentence for every output that has not one row for each row of the request; one for each output, at the first batch size where it shows."""
+def wrong_rows(proof: Proof, *, apart: Container[str] = ()) -> Iterator[str]:
+    """A sentence for every output that has not one row for each row of the request; one for each output, at the first batch size where it shows.
+
+    `apart`: outputs that are not handed out by rows.
+    """
     said: set[str] = set()
     for size, outputs in sorted(proof.rows.items()):
         for name, count in outputs.items():
-            if count != size and name not in said:
+            if count != size and name not in said and name not in apart:
                 said.add(name)
                 yield f"output '{name}' has {count or 'no'} rows for a request of {size}: its first axis is not the batch"
 
@@ -58,19 +70,19 @@ def why_not_loadable_here(signature: Signature) -> str:
     return f"it is too new for the onnxruntime {onnxruntime.__version__} here" if problems else ""
 
 
-def _judge_load(model: ModelSpec, signature: Signature, reason: str, findings: Findings) -> None:
+def _judge_load(model: ModelSpec, key: Key, signature: Signature, reason: str, findings: Findings) -> None:
     excuse = why_not_loadable_here(signature)
     if not excuse:
         hint = "export the model again; --prove-limit 0 renders it without a proof"
-        findings.error("TG141", ("source",), f"ONNX Runtime cannot load the model: {reason}", consequence="Triton refuses to load it", hint=hint)
+        findings.error("TG141", key, f"ONNX Runtime cannot load the model: {reason}", consequence="Triton refuses to load it", hint=hint)
         return
     hint = ""
-    if signature.custom_domains and "model_operations" not in model.config:
-        hint = "name the library in config: {model_operations: {op_library_filename: [libmy_ops.so]}}, or Triton refuses the model"
-    findings.advice("TG140", ("source",), f"not proven: {excuse} ({reason})", consequence=_RISK, hint=hint)
+    if signature.custom_domains and not model.op_libraries and "model_operations" not in model.config:
+        hint = "name the library that has them, as it is called on the server: op_libraries: [/opt/ops/libmy_ops.so]; without it Triton refuses the model"
+    findings.advice("TG140", key, f"not proven: {excuse} ({reason})", consequence=_RISK, hint=hint)
 
 
-def _judge_dims(model: ModelSpec, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
+def _judge_dims(model: ModelSpec, source: Key, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
     """Triton's backend compares a config with the shapes that ONNX Runtime infers, which may be tighter than the file's own (onnxruntime_backend
     `ValidateOutputs`).
     """
@@ -78,7 +90,7 @@ def _judge_dims(model: ModelSpec, config: Any, batching: Batching, proof: Proof,
     assert proof.input_dims is not None
     for kind, inferred, tensors in (("input", proof.input_dims, config.input), ("output", proof.output_dims, config.output)):
         for tensor in tensors:
-            if tensor.name not in inferred:
+            if tensor.name not in inferred or tensor.name in strung(model):
                 continue
             dims = inferred[tensor.name]
             if batching.max_batch_size and (not dims or dims[0] != -1):
@@ -97,7 +109,7 @@ def _judge_dims(model: ModelSpec, config: Any, batching: Batching, proof: Proof,
             if not _accepted(kind, stated, wanted):
                 message = f"{kind} '{tensor.name}' has dims {list(stated)} in its config, and ONNX Runtime infers {list(wanted)}"
                 hint = f"add config: {{{kind}: [{{name: {tensor.name}, dims: {list(wanted)}}}]}}"
-                key = ("config", kind) if kind in model.config else ("source",)
+                key = ("config", kind) if kind in model.config else source
                 findings.error("TG144", key, message, consequence="Triton refuses to load the model", hint=hint)
 
 

@@ -3,7 +3,7 @@
 from tritongen.repository.apply import Applied, apply_plan
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.plan import Action, Change, Plan, make_plan
-from tritongen.repository.stamp import Stamp, file_sha256, read_stamp
+from tritongen.repository.stamp import Made, Stamp, file_sha256, read_stamp
 
 __all__ = [
     "Action",
@@ -13,6 +13,7 @@ __all__ = [
     "Entry",
     "EntryFile",
     "KeptFile",
+    "Made",
     "Plan",
     "Stamp",
     "TextFile",

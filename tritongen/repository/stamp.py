@@ -1,9 +1,8 @@
 """The stamp: how tritongen knows its own files again.
 
 A generated config.pbtxt begins with comments. One line holds the SHA-256 of all that follows the header, so that a hand edit shows; one line for every other
-file
-that was written holds that file's, one names a file that is made on the target. The stamp lies in the config itself: it travels with the folder, through git
-or a container image, and needs no state beside it.
+file that was written holds that file's, one names a file that is made on the target, one for a version whose model file was rewritten says from what and how.
+It lies in the config itself: it travels with the folder, through git or a container image, and needs no state beside it.
 """
 
 from __future__ import annotations
@@ -17,8 +16,16 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
 
-_LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|body): (sha256:(?P<sha>[0-9a-f]{64}))?\s*(?P<path>.*)")
+_LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|made|body): (sha256:(?P<sha>[0-9a-f]{64}))?\s*(?P<path>.*)")
 _CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a version's model file came about: SHA-256 (hex) of the source with its external data, and what was done to it, as text on one line."""
+
+    source: str
+    recipe: str
 
 
 @dataclass(frozen=True)
@@ -30,17 +37,26 @@ class Stamp:
         files: SHA-256 (hex) of every other file that was written with it, by path relative to the model's folder.
         artifacts: likewise for what lies in the artifacts folder.
         kept: files that are made on the target from those artifacts.
+        made: by version, how its model file was rewritten.
     """
 
     edited: bool
     files: Mapping[PurePosixPath, str]
     artifacts: Mapping[PurePosixPath, str] = field(default_factory=dict)
     kept: tuple[PurePosixPath, ...] = ()
+    made: Mapping[int, Made] = field(default_factory=dict)
 
 
-def stamp_text(header: str, body: str, entry_files: Mapping[PurePosixPath, EntryFile], artifacts: Mapping[PurePosixPath, EntryFile]) -> str:
+def stamp_text(
+    header: str,
+    body: str,
+    entry_files: Mapping[PurePosixPath, EntryFile],
+    artifacts: Mapping[PurePosixPath, EntryFile],
+    made: Mapping[int, Made],
+) -> str:
     """`header` (comment lines), the stamp and `body` as one text. The body's hash covers the body alone, so that a new wording of the header is no edit."""
-    lines = [_line("kept" if isinstance(file, KeptFile) else "file", path, file) for path, file in sorted(entry_files.items())]
+    lines = [f"# tritongen-made: sha256:{how.source} {version} {how.recipe}" for version, how in sorted(made.items())]
+    lines += [_line("kept" if isinstance(file, KeptFile) else "file", path, file) for path, file in sorted(entry_files.items())]
     lines += [_line("artifact", path, file) for path, file in sorted(artifacts.items())]
     lines.append(f"# tritongen-body: sha256:{hashlib.sha256(body.encode()).hexdigest()}")
     return header + "\n".join(lines) + "\n" + body
@@ -59,6 +75,7 @@ def read_stamp(text: str) -> Stamp | None:
     """The stamp in a config's text, or None where the text has none: then tritongen did not write it."""
     hashes: dict[str, dict[PurePosixPath, str]] = {"file": {}, "artifact": {}}
     kept: list[PurePosixPath] = []
+    made: dict[int, Made] = {}
     lines = text.splitlines(keepends=True)
     for index, line in enumerate(lines):
         if not line.startswith("#"):
@@ -70,9 +87,13 @@ def read_stamp(text: str) -> Stamp | None:
             # git may have checked the file out with CRLF: the same text, not an edit.
             body = "".join(lines[index + 1 :]).replace("\r\n", "\n")
             edited = hashlib.sha256(body.encode()).hexdigest() != match["sha"]
-            return Stamp(edited, hashes["file"], hashes["artifact"], tuple(kept))
+            return Stamp(edited, hashes["file"], hashes["artifact"], tuple(kept), made)
         if match["kind"] == "kept":
             kept.append(PurePosixPath(match["path"]))
+        elif match["kind"] == "made":
+            version, _, recipe = match["path"].partition(" ")
+            if match["sha"] and version.isascii() and version.isdigit():
+                made[int(version)] = Made(match["sha"], recipe)
         elif match["sha"]:
             hashes[match["kind"]][PurePosixPath(match["path"])] = match["sha"]
     return None

@@ -8,5 +8,6 @@ from tritongen.rewrite.document import Rewritten
 from tritongen.rewrite.freeze import freeze
 from tritongen.rewrite.optimize import optimize
 from tritongen.rewrite.rebatch import rebatch
+from tritongen.rewrite.recipe import Optimise, Recipe, changed_libraries, rewritten_in
 
-__all__ = ["BatchFailure", "BatchProof", "Rewritten", "freeze", "optimize", "prove_batch", "rebatch"]
+__all__ = ["BatchFailure", "BatchProof", "Optimise", "Recipe", "Rewritten", "changed_libraries", "freeze", "optimize", "prove_batch", "rebatch", "rewritten_in"]

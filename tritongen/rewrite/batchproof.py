@@ -6,19 +6,20 @@ with rows that differ, and each row of each answer must equal that of the row al
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tritongen.diagnostics import Diagnostic, Severity
-from tritongen.proof import DEFAULT_LIMIT_BYTES, RuntimeErrors, open_session, reason_of, run, why_not_provable
+from tritongen.proof import DEFAULT_LIMIT_BYTES, MOST_FEED_BYTES, RuntimeErrors, open_session, reason_of, run, why_not_provable
 from tritongen.rewrite.blame import failing_node, mixing_node
-from tritongen.rewrite.document import problem
+from tritongen.rewrite.document import describe, problem
 from tritongen.rewrite.facts import Array
-from tritongen.rewrite.running import DISTINCT_ROWS, Rows, allowed, candidate_rows, deviation, first_that_runs, largest
+from tritongen.rewrite.running import DISTINCT_ROWS, Rows, allowed, candidate_rows, deviation, first_that_runs, item_bytes, largest
 from tritongen.signature import Signature, read_onnx
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ TOLERANCE = 1e-5
 
 _WRONG = "Triton batches requests of different clients: each would get an answer that depends on the others', or the server fails"
 _HINT = "serve it with `batching: none`, or export it in evaluation mode with a dynamic batch axis"
+_COARSE = "Triton batches requests of different clients: each answer depends a little on what it is batched with"
+_COARSE_HINT = "quantize it statically, serve it with `batching: none`, or accept it"
+# Operators that take one scale over all rows, and the largest difference that their rounding to 8 bits explains.
+_SCALED_TOGETHER = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM")
+_ROUNDING = 0.1
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class BatchFailure:
         output: the output concerned; empty where the run failed.
         row: the first row that is wrong, from 0; None where it is not about one.
         node: the node to blame, described; empty where it cannot be told.
+        operator: its operator.
+        difference: how far the answers are from each other, as a part of their largest value; infinite where that has no sense.
     """
 
     code: str
@@ -50,6 +58,19 @@ class BatchFailure:
     output: str = ""
     row: int | None = None
     node: str = ""
+    operator: str = ""
+    difference: float = float("inf")
+
+    @property
+    def sentence(self) -> str:
+        """Size, reason and cause in one sentence."""
+        blame = f"; the cause is {self.node}" if self.node else ""
+        return f"with a batch of {self.size}, {self.reason}{blame}"
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether the rows depend on each other only by the scale of a dynamic quantization, which is taken over the whole batch."""
+        return self.code == "TG162" and self.operator in _SCALED_TOGETHER and self.difference <= _ROUNDING
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,7 @@ class BatchProof:
         path: the model.
         sizes: the batch sizes that were run.
         skipped: why nothing was run; empty where something was.
+        not_run: for each size that was not run, why not.
         failures: what is wrong; at most one for each output and size.
         deviation: the largest difference that was seen between a row in a batch and the row alone, as a part of the answer's largest value.
     """
@@ -67,26 +89,38 @@ class BatchProof:
     path: Path
     sizes: tuple[int, ...] = ()
     skipped: str = ""
+    not_run: Mapping[int, str] = field(default_factory=dict)
     failures: tuple[BatchFailure, ...] = ()
     deviation: float = 0.0
 
     @property
     def proven(self) -> bool:
         """Whether the model ran at every size and every row came out right."""
-        return not self.skipped and not self.failures
+        return not self.skipped and not self.failures and not self.not_run
+
+    @property
+    def single_row_fails(self) -> str:
+        """Why not even one row could be run; empty where it could. Made-up inputs may be to blame as well as the model."""
+        return next((failure.sentence for failure in self.failures if failure.code == "TG160" and failure.size == 1), "")
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The failures as findings about the model file; a skipped proof is advice (TG163)."""
-        if self.skipped:
-            what = problem("TG163", self.path, f"the batch axis is not proven: {self.skipped}", "", "a batch axis can be a lie that only a run shows")
-            return (Diagnostic(what.code, what.message, what.location, what.consequence, severity=Severity.ADVICE),)
-        return tuple(problem(failure.code, self.path, _sentence(failure), _HINT, _WRONG) for failure in self.failures)
+        """What is wrong or open, as findings about the model file: errors, a warning for what only rounds, advice (TG163) for what was not run."""
+        unproven = [self.skipped] if self.skipped else [f"a batch of {size} was not run: {why}" for size, why in self.not_run.items()]
+        advice = [
+            problem("TG163", self.path, f"the batch axis is not proven: {why}", "", "a batch axis can be a lie that only a run shows") for why in unproven
+        ]
+        return (
+            *(_diagnostic(self.path, failure) for failure in self.failures),
+            *(dataclasses.replace(each, severity=Severity.ADVICE) for each in advice),
+        )
 
 
-def _sentence(failure: BatchFailure) -> str:
-    blame = f"; the cause is {failure.node}" if failure.node else ""
-    return f"with a batch of {failure.size}, {failure.reason}{blame}"
+def _diagnostic(path: Path, failure: BatchFailure) -> Diagnostic:
+    if not failure.is_rounding:
+        return problem(failure.code, path, failure.sentence, _HINT, _WRONG)
+    message = f"{failure.sentence}, which takes one scale for the whole batch"
+    return dataclasses.replace(problem(failure.code, path, message, _COARSE_HINT, _COARSE), severity=Severity.WARNING)
 
 
 def prove_batch(
@@ -123,7 +157,11 @@ def prove_batch(
         skipped = skipped or "the model has no inputs"
     if skipped:
         return BatchProof(path, skipped=skipped)
-    count = max(1, min(DISTINCT_ROWS, max(sizes)))
+    size = item_bytes(signature, shapes or {})
+    if 2 * size > MOST_FEED_BYTES:
+        why = f"one row of its inputs has {size / 2**20:,.0f} MiB, and batches above {MOST_FEED_BYTES >> 20} MiB are not run here"
+        return BatchProof(path, skipped=why)
+    count = max(1, min(DISTINCT_ROWS, max(sizes), MOST_FEED_BYTES // max(size, 1)))
     candidates = candidate_rows(path, signature, count, shapes or {}, samples or {}, seed)
     unfit = tuple(_unfit(signature, sizes))
     if unfit:
@@ -137,10 +175,16 @@ def prove_batch(
         first = next(candidate_rows(path, signature, count, shapes or {}, samples or {}, seed))
         failure = BatchFailure("TG160", 1, f"the model fails: {reason}", node=failing_node(path, first.single(0)))
         return BatchProof(path, (1,), failures=(failure,))
-    failures, worst = _compare_all(path, session, rows, sizes, tolerance)
+    not_run = {
+        size: f"its inputs have {total / 2**20:,.0f} MiB, and batches above {MOST_FEED_BYTES >> 20} MiB are not run here"
+        for size in sizes
+        if (total := rows.nbytes * size // count) > MOST_FEED_BYTES
+    }
+    ran = tuple(size for size in sizes if size not in not_run)
+    failures, worst = _compare_all(path, session, rows, ran, tolerance)
     if original is not None and not failures:
         failures += _against_original(original, session, rows, tolerance)
-    return BatchProof(path, tuple(sizes), failures=tuple(failures), deviation=worst)
+    return BatchProof(path, ran, not_run=not_run, failures=tuple(failures), deviation=worst)
 
 
 def _unfit(signature: Signature, sizes: Sequence[int]) -> Iterator[BatchFailure]:
@@ -156,7 +200,7 @@ def _unfit(signature: Signature, sizes: Sequence[int]) -> Iterator[BatchFailure]
 
 def _compare_all(path: Path, session: onnxruntime.InferenceSession, rows: Rows, sizes: Sequence[int], tolerance: float) -> tuple[list[BatchFailure], float]:
     failures: list[BatchFailure] = []
-    count = len(next(iter(rows.arrays.values())))
+    count = rows.count
     try:
         singles = [run(session, rows.single(row)) for row in range(count)]
     except RuntimeErrors() as error:
@@ -179,11 +223,10 @@ def _compare_all(path: Path, session: onnxruntime.InferenceSession, rows: Rows, 
 def _blamed(path: Path, rows: Rows, failures: Sequence[BatchFailure], tolerance: float) -> list[BatchFailure]:
     """The failures, with the node that mixes the rows; it is looked for once, at the first size that shows it."""
     size = min((failure.size for failure in failures if failure.code != "TG160" and failure.size > 1), default=0)
-    node = mixing_node(path, rows, size, tolerance) if size else ""
-    return [
-        failure if failure.code == "TG160" else BatchFailure(failure.code, failure.size, failure.reason, failure.output, failure.row, node)
-        for failure in failures
-    ]
+    node = mixing_node(path, rows, size, tolerance) if size else None
+    if node is None:
+        return list(failures)
+    return [failure if failure.code == "TG160" else dataclasses.replace(failure, node=describe(node), operator=node.op_type) for failure in failures]
 
 
 def _judge(output: str, array: Any, singles: Sequence[Any], size: int, tolerance: float) -> tuple[BatchFailure | None, float]:
@@ -197,18 +240,20 @@ def _judge(output: str, array: Any, singles: Sequence[Any], size: int, tolerance
             ), 0.0
     magnitude = max(largest(single) for single in singles)
     worst = 0.0
-    for row in range(size):
-        alone = singles[row % len(singles)]
-        if alone.shape[1:] != array.shape[1:]:
-            reason = f"a row of output '{output}' has the shape {list(array.shape[1:])}, and row {row} alone has {list(alone.shape[1:])}"
-            return BatchFailure("TG162", size, reason, output, row), worst
-        found = deviation(alone[0], array[row], magnitude)
-        if found > allowed(tolerance, array):
-            other = "the answer to that row alone" if size > 1 else "its answer in another run: the model does not answer the same twice"
-            reason = f"row {row} of output '{output}' {_difference(found, array, tolerance)} from {other}"
-            return BatchFailure("TG162", size, reason, output, row), found
-        worst = max(worst, found)
-    return None, worst
+    for first, alone in enumerate(singles[:size]):
+        rows = array[first :: len(singles)]
+        if alone.shape[1:] != rows.shape[1:]:
+            reason = f"a row of output '{output}' has the shape {list(array.shape[1:])}, and row {first} alone has {list(alone.shape[1:])}"
+            return BatchFailure("TG162", size, reason, output, first), worst
+        worst = max(worst, deviation(np.broadcast_to(alone[0], rows.shape), rows, magnitude))
+    if worst <= allowed(tolerance, array):
+        return None, worst
+    row, found = next(
+        (row, found) for row in range(size) if (found := deviation(singles[row % len(singles)][0], array[row], magnitude)) > allowed(tolerance, array)
+    )
+    other = "the answer to that row alone" if size > 1 else "its answer in another run: the model does not answer the same twice"
+    reason = f"row {row} of output '{output}' {_difference(found, array, tolerance)} from {other}"
+    return BatchFailure("TG162", size, reason, output, row, difference=worst), worst
 
 
 def _difference(found: float, array: Array, tolerance: float) -> str:
@@ -218,20 +263,23 @@ def _difference(found: float, array: Array, tolerance: float) -> str:
 
 
 def _against_original(original: Path, session: onnxruntime.InferenceSession, rows: Rows, tolerance: float) -> list[BatchFailure]:
-    """Run the original at the size it has, and the rewritten model on the same rows."""
+    """Run the original, at the size it has, on all rows in turn, and the rewritten model on the same ones."""
     size = _fixed_size(read_onnx(original))
+    failures: dict[str, BatchFailure] = {}
     try:
-        want = run(open_session(original), rows.batch(size))
-        got = run(session, rows.batch(size))
+        before = open_session(original)
+        for start in range(0, rows.count, size):
+            feed = rows.batch(size, start)
+            want, got = run(before, feed), run(session, feed)
+            for output, array in want.items():
+                found = deviation(array, got[output], largest(array)) if output in got else float("inf")
+                if found > allowed(tolerance, array):
+                    where = f"row {start} of " if size == 1 else ""
+                    reason = f"{where}output '{output}' {_difference(found, array, tolerance)} from that of {original.name}"
+                    failures.setdefault(output, BatchFailure("TG158", size, reason, output, start if size == 1 else None, difference=found))
     except RuntimeErrors() as error:
         return [BatchFailure("TG158", size, f"the answers cannot be compared with those of {original.name}: {reason_of(error)}")]
-    failures = []
-    for output, array in want.items():
-        found = deviation(array, got[output], largest(array)) if output in got else float("inf")
-        if found > allowed(tolerance, array):
-            reason = f"output '{output}' {_difference(found, array, tolerance)} from that of {original.name}"
-            failures.append(BatchFailure("TG158", size, reason, output))
-    return failures
+    return list(failures.values())
 
 
 def _fixed_size(signature: Signature) -> int:

@@ -112,13 +112,13 @@ def _runs(model: onnx.ModelProto, folder: Path, feed: Feed) -> bool:
     return True
 
 
-def mixing_node(path: Path, rows: Rows, size: int, tolerance: float) -> str:
-    """The first node whose result for a batch of `size` is not that of its rows one by one, described; "" where it cannot be told."""
+def mixing_node(path: Path, rows: Rows, size: int, tolerance: float) -> onnx.NodeProto | None:
+    """The first node whose result for a batch of `size` is not that of its rows one by one; None where it cannot be told."""
     model = onnx.load(str(path), load_external_data=False)
     suspects = [suspect for suspect in _suspects(model.graph) if not suspect.shape_only]
     listed = {value.name for value in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=suspect.tensor) for suspect in suspects if suspect.tensor not in listed)
-    count = min(size, len(next(iter(rows.arrays.values()))))
+    count = min(size, rows.count)
     try:
         session = _session(model, path.parent)
         for start in range(0, len(suspects), _AT_ONCE):
@@ -128,10 +128,10 @@ def mixing_node(path: Path, rows: Rows, size: int, tolerance: float) -> str:
             singles = [_ask(session, names, rows.single(row)) for row in range(count)]
             for suspect in part:
                 if not _rowwise(whole[suspect.tensor], [single[suspect.tensor] for single in singles], size, tolerance):
-                    return describe(suspect.node)
+                    return suspect.node
     except RuntimeErrors():
-        return ""
-    return ""
+        return None
+    return None
 
 
 def _rowwise(whole: object, singles: Sequence[object], size: int, tolerance: float) -> bool:

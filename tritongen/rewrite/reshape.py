@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from tritongen.rewrite.document import describe
 from tritongen.rewrite.facts import Array
 from tritongen.rewrite.walk import Walk, attribute, integers, known, set_attribute
 
@@ -53,11 +54,14 @@ def _cause(node: onnx.NodeProto) -> str:
 
 
 def _target(walk: Walk, node: onnx.NodeProto) -> Array | None:
-    """The target at the exported size."""
+    """The target at the exported size. Raises ValueError where it is no vector: `followed` makes a finding of that."""
     if walk.opset < _INPUT_TARGET_SINCE:
         stated = integers(node, "shape")
         return None if stated is None else np.array(stated, dtype=np.int64)
-    return walk.fact(node.input[1]).old.value if len(node.input) > 1 else None
+    target = walk.fact(node.input[1]).old.value if len(node.input) > 1 else None
+    if target is not None and target.ndim != 1:
+        raise ValueError(f"{describe(node)} has a target of {target.ndim} dimensions and not a vector")
+    return target
 
 
 def _unknown_input(walk: Walk, node: onnx.NodeProto, target: Array) -> None:

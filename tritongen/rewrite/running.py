@@ -6,6 +6,7 @@ differ in their last digits wherever terms cancel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,19 @@ class Rows:
 
     arrays: Mapping[str, Array]
 
-    def batch(self, size: int) -> dict[str, Array]:
-        """The first `size` items, repeated in turn where there are fewer."""
-        return {name: array[np.arange(size) % len(array)] for name, array in self.arrays.items()}
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        return len(next(iter(self.arrays.values())))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all items together."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def batch(self, size: int, start: int = 0) -> dict[str, Array]:
+        """`size` items from the one at `start` on, repeated in turn where there are fewer."""
+        return {name: array[np.arange(start, start + size) % len(array)] for name, array in self.arrays.items()}
 
     def item(self) -> dict[str, Array]:
         """The first item as it is, where an item is all of an input."""
@@ -78,6 +89,15 @@ def candidate_rows(
             size = tuple(length if dim is None else dim for dim in items[tensor.name])
             arrays[tensor.name] = _varied(given[tensor.name], tensor, count, rng) if tensor.name in given else random_values(tensor.dtype, (count, *size), rng)
         yield Rows(arrays)
+
+
+def item_bytes(signature: Signature, shapes: Mapping[str, Sequence[int]]) -> int:
+    """Bytes of one item of all inputs together, without the batch; a dimension of which nothing is known counts as 1, and so does an element of text."""
+    total = 0
+    for tensor in signature.inputs:
+        stated = [dim if isinstance(dim, int) else 1 for dim in (tensor.shape or ())[1:]]
+        total += math.prod(max(size, 1) for size in shapes.get(tensor.name, stated)) * (tensor.dtype.itemsize or 1)
+    return total
 
 
 def _check_names(path: Path, signature: Signature, names: Sequence[str]) -> None:
@@ -145,7 +165,7 @@ def deviation(want: Array, got: Array, magnitude: float) -> float:
         return 0.0
     scale = max(largest(want), 1e-3 * magnitude)
     difference = float(np.abs(first[finite] - second[finite]).max())
-    return difference / scale if difference else 0.0
+    return difference / (scale or difference) if difference else 0.0  # beside zeros, any difference is all of it
 
 
 def largest(array: Array) -> float:

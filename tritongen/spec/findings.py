@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from tritongen.spec.models import ModelSpec, Spec
+from tritongen.spec.models import ModelSpec, Precision, Spec
 from tritongen.spec.values import describe
 
 Path = tuple[str | int, ...]
@@ -45,12 +45,30 @@ _MODELCONFIG_KEYS: Mapping[str, str] = {
     "version_policy": "write versions: {policy: latest, count: 1}",
     "model_warmup": "write warmup: auto or a list of batch sizes",
     "platform": "write backend: onnxruntime or backend: tensorrt",
-    "optimization": "write accelerator: tensorrt, or put it under config:",
+    "optimization": "write accelerator: tensorrt, onnxruntime: {...} or tensorrt: {...}, or put it under config:",
+    "execution_accelerators": "write accelerator: tensorrt",
+    "gpu_execution_accelerator": "write accelerator: tensorrt",
+    "cpu_execution_accelerator": "write accelerator: openvino",
+    "precision_mode": "write precision: fp16",
+    "graph_optimization_level": "write onnxruntime: {graph_optimization: extended}",
+    "inter_op_thread_count": "write onnxruntime: {execution_mode: parallel, inter_op_threads: 2}",
+    "graph_spec": "write tensorrt: {cuda_graphs: true}",
+    "graphs": "write tensorrt: {cuda_graphs: true}",
+    "cuda": "write onnxruntime: {cuda: {...}}, or with backend: tensorrt, tensorrt: {cuda_graphs: true}",
+    "model_operations": "write op_libraries: [/opt/ops/libmy_ops.so]",
+    "op_library_filename": "write op_libraries: [/opt/ops/libmy_ops.so]",
     "input": "inputs are read from the model file; put what should differ under config:",
     "output": "outputs are read from the model file; put what should differ under config:",
     "default_model_filename": "write source: path.onnx",
+    "allow_ragged_batch": "write ragged: {inputs: [x]}",
+    "batch_input": "write ragged: {inputs: [x], batch_inputs: [{names: [offsets], kind: batch_accumulated_element_count_with_zero, source: x}]}",
+    "batch_output": "write ragged: {inputs: [x], batch_outputs: [{names: [y], source: x}]}",
+    "optional": "write optional_inputs: [x]",
 }
-_PLAIN_OVERLAY = ("parameters", "response_cache", "sequence_batching", "metric_tags", "model_transaction_policy", "model_operations", "model_repository_agents")
+_PLAIN_OVERLAY = ("parameters", "sequence_batching", "metric_tags", "model_transaction_policy", "model_repository_agents")
+
+_BACKEND_SECTIONS = (("onnxruntime",), ("onnxruntime", "cuda"), ("onnxruntime", "tensorrt"), ("tensorrt",))
+"""Sections whose keys people look for beside the section, under the names that ONNX Runtime has for them."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +131,32 @@ def _missing_key(path: Path) -> Wording:
     return Wording("TG009", f"{key!r} is missing", f"add {key}: ({purpose[:1].lower()}{purpose[1:]})" if purpose else f"add {key}:", at_key=True)
 
 
+def _plain(key: str) -> str:
+    """ONNX Runtime's own name of an option (`trt_sparsity_enable`) as the spec has it (`sparsity`)."""
+    lower = key.lower().replace("-", "_")
+    return lower.removeprefix("trt_").removesuffix("_enable") if lower.startswith("trt_") else lower
+
+
+def _home(plain: str, path: Path) -> str:
+    """Where a key of a backend's section belongs that stands somewhere else in a model; empty where it is none."""
+    inside = tuple(path[2:-1] if path[0] == "models" else path[1:-1])
+    if inside and inside not in _BACKEND_SECTIONS:
+        return ""
+    if plain in get_args(Precision):
+        return f"write precision: {plain}, beside accelerator: tensorrt"
+    for section in _BACKEND_SECTIONS:
+        if section != inside and plain in fields_at(("models", 0, *section)):
+            opened = "".join(f"{part}: {{" for part in section)
+            return f"it belongs elsewhere: {opened}{plain}: ...{'}' * len(section)}"
+    return ""
+
+
 def _unknown_key(path: Path) -> Wording:
     """The closest valid key, or where the setting belongs."""
     key = str(path[-1])
     known = fields_at(path[:-1])
-    close = difflib.get_close_matches(key.lower().replace("-", "_"), known, n=1, cutoff=0.6)
+    plain = _plain(key)
+    close = [plain] if plain in known else difflib.get_close_matches(key.lower().replace("-", "_"), known, n=1, cutoff=0.6)
     in_model = "batching" in known
     if key in fields_at(("models", 0)) and not in_model:
         hint = f"{key!r} is a key of a model: indent it below its '- name:'"
@@ -125,6 +164,8 @@ def _unknown_key(path: Path) -> Wording:
         hint = _MODELCONFIG_KEYS[key]
     elif in_model and key in _PLAIN_OVERLAY:
         hint = f"put fields of Triton's ModelConfig under config: config: {{{key}: ...}}"
+    elif home := _home(plain, path):
+        hint = home
     elif close:
         hint = f"did you mean {close[0]!r}?"
     else:

@@ -61,10 +61,14 @@ class LoadedSpec:
         """Where the model repository is to be written. Raises SpecError (TG016) where `~user` names no user."""
         return resolve_source(Source(path=self.spec.repository), self.folder, location=self.locate(("repository",)))
 
-    def source_path(self, index: int) -> Path:
-        """The file of the model with this index; it may not exist. Raises SpecError (TG016, TG017) as `resolve_source` does."""
+    def source_path(self, index: int, version: int | None = None) -> Path:
+        """The file of the model with this index, or of one `version` of its `sources`; it may not exist.
+
+        Raises SpecError (TG016, TG017) as `resolve_source` does.
+        """
         model = self.spec.models[index]
-        return resolve_source(model.source, self.folder, location=self.locate(("models", index, "source")), model=model.name)
+        placed = next(placed for placed in model.placed if placed.version == version)
+        return resolve_source(placed.source, self.folder, location=self.locate(("models", index, *placed.key)), model=model.name)
 
 
 def load_spec(path: Path) -> LoadedSpec:
@@ -259,11 +263,14 @@ class _Check:
             here: KeyPath = ("models", index, key, name)
             if not self.places.is_faulty(here) and (fault := check_inside(text, self.folder)):
                 self._add(here, Wording("TG016", *fault), self.places.of_value(here))
-        here = ("models", index, "source")
+        for place, source in _model_files(model):
+            self._model_file(("models", index, *place), source)
+
+    def _model_file(self, here: KeyPath, source: object) -> None:
         if self.places.is_faulty(here):
             return
         try:
-            path = resolve_source(_SOURCE.validate_python(model.get("source")), self.folder)
+            path = resolve_source(_SOURCE.validate_python(source), self.folder)
             with opened(path):
                 return
         except ValidationError:
@@ -276,6 +283,15 @@ class _Check:
     def _source(self, here: KeyPath, finding: Diagnostic, message: str) -> Diagnostic:
         """What is wrong with a model's file, at the place in the spec that names it."""
         return self._finding(here, Wording(finding.code, message, finding.hint, finding.consequence), self.places.of_value(here))
+
+
+def _model_files(model: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
+    """(key, what it says) of the ONNX files of a model."""
+    if "source" in model:
+        yield ("source",), model["source"]
+    sources = model.get("sources")
+    for number, source in sources.items() if isinstance(sources, dict) else ():
+        yield ("sources", number), source
 
 
 def _copied_files(model: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -17,17 +17,24 @@ from pydantic_core import PydanticCustomError
 
 from tritongen.spec.batching import Batching, BatchingField
 from tritongen.spec.instances import InstanceGroup, InstanceKind, InstancesField
+from tritongen.spec.libraries import LibraryPath
+from tritongen.spec.onnxruntime import OnnxRuntime
+from tritongen.spec.queue import Queue
+from tritongen.spec.ragged import Requests
+from tritongen.spec.rewriting import Rewriting
 from tritongen.spec.shapes import ShapeField, ShapeRange
-from tritongen.spec.source import Source, SourceField
+from tritongen.spec.slo import Slo
+from tritongen.spec.source import Source, Sourced
 from tritongen.spec.strict import Strict, listed, setting
+from tritongen.spec.target import Target
+from tritongen.spec.tensorrt import TensorRT
 from tritongen.spec.values import (
+    Flag,
     ModelName,
     ModelVersion,
     PathText,
     PositiveInt,
-    Release,
     Sample,
-    ServerPath,
     Warmup,
     number_problems,
     order_problems,
@@ -62,8 +69,8 @@ Accelerator = Literal["none", "cuda", "tensorrt", "openvino"]
 Precision = Literal["fp32", "fp16", "bf16", "int8"]
 
 
-class Settings(Strict):
-    """The keys that `defaults` and every model share."""
+class Serving(Strict):
+    """How Triton runs a model."""
 
     backend: Backend = setting(
         "What runs the model. onnxruntime serves the ONNX file; tensorrt serves a plan that is built from it.",
@@ -89,6 +96,17 @@ class Settings(Strict):
         sets="max_batch_size and dynamic_batching",
         why="to bound batches, or to wait for fuller ones; what is left out is decided from the model",
     )
+    queue: Queue = setting(
+        "What happens to requests that wait: limits, timeouts, priorities, order. Default: they wait for as long as it takes, in the order they came.",
+        default_factory=Queue,
+        sets="dynamic_batching.default_queue_policy and the fields beside it",
+        why="to answer in time whom one answers at all",
+    )
+    slo: Slo | None = setting(
+        "The longest that requests may take, by percentile, such as {p99: 20ms}. Default: nothing is promised.",
+        sets="no field; delays and timeouts are judged by it, and queue.overload is derived from it",
+        why="to be told at once of a setting that cannot keep the promise",
+    )
     instances: InstancesField = setting(
         "Copies of the model and where they run: a list of groups, or a single group. Default: one copy of kind auto.",
         default_factory=lambda: (InstanceGroup(),),
@@ -96,9 +114,28 @@ class Settings(Strict):
         why="to place models on devices, and to run several requests at once",
     )
     cpu_threads: PositiveInt | None = setting(
-        "Threads inside one operator, for each copy; with backend onnxruntime only. Default: all cores.",
+        "Threads inside one operator, for each copy; with backend onnxruntime only. Default: all cores for a single copy; copies on the CPU share triton.cpus.",
         sets="parameters.intra_op_thread_count",
         why="on a CPU: copies times threads beyond the number of cores make everything slower",
+    )
+    onnxruntime: OnnxRuntime = setting(
+        "Settings of ONNX Runtime: of its sessions, of the CUDA provider and of the TensorRT accelerator; with backend onnxruntime only.",
+        default_factory=OnnxRuntime,
+        sets="parameters, optimization.graph and optimization.execution_accelerators",
+        why="to tune one of them; what is left out stays as ONNX Runtime has it",
+    )
+    tensorrt: TensorRT = setting(
+        "Settings of Triton's tensorrt backend; with backend tensorrt only.",
+        default_factory=TensorRT,
+        sets="optimization.cuda, optimization.priority and parameters",
+        why="CUDA graphs, above all",
+    )
+    response_cache: Flag = setting(
+        "Whether answers are kept, and given again to requests that are equal to the last bit; the server needs a cache for it (--cache-config)."
+        " Default: false.",
+        default=False,
+        sets="response_cache.enable",
+        why="for slow models that are asked the same again and again",
     )
     warmup: Warmup = setting(
         "Batch sizes to run once while loading: auto ({1, max} and the preferred sizes), none, or a list.",
@@ -120,13 +157,22 @@ class Settings(Strict):
     )
 
 
+class Settings(Rewriting, Serving):
+    """The keys that `defaults` and every model share."""
+
+
 class Defaults(Settings, json_schema_extra={"examples": [{"instances": [{"kind": "gpu"}], "batching": {"max_queue_delay": "1ms"}}]}):
     """Values for every model that does not set the key itself. A model's own key replaces the whole value; nothing is merged inside it."""
 
 
 class ModelSpec(
+    Sourced,
+    Requests,
     Settings,
-    json_schema_extra={"examples": [{"name": "resnet50", "source": "resnet50.onnx", "accelerator": "tensorrt", "precision": "fp16", "version": "auto"}]},
+    json_schema_extra={
+        "examples": [{"name": "resnet50", "source": "resnet50.onnx", "accelerator": "tensorrt", "precision": "fp16", "version": "auto"}],
+        "anyOf": [{"required": ["source"]}, {"required": ["sources"]}],
+    },
 ):
     """One model: its file, and how it is served."""
 
@@ -135,12 +181,6 @@ class ModelSpec(
         default=...,
         sets="name, and the name of the model's folder",
         why="it is what clients ask for",
-    )
-    source: SourceField = setting(
-        "The ONNX file: a path relative to the spec's folder, or {package: ..., path: ...} for a file of an installed Python package.",
-        default=...,
-        sets="the file in the version folder; input and output are read from it",
-        why="it is the model",
     )
     shapes: Mapping[str, ShapeField] = setting(
         "Sizes of tensors by name, without the batch dimension: {min: [16], opt: [128], max: [512]}, or [3, 48, 320] for one fixed size.",
@@ -161,6 +201,13 @@ class ModelSpec(
         sets="output.label_filename",
         why="clients that ask for the classification of an output get names with it",
     )
+    op_libraries: tuple[LibraryPath, ...] = setting(
+        "Libraries of custom operators, loaded in this order: absolute paths inside the container, or plain file names that the dynamic loader finds there."
+        " With backend onnxruntime only.",
+        default=(),
+        sets="model_operations.op_library_filename",
+        why="for a model with operators of your own; Triton refuses it without their library",
+    )
     config: Mapping[str, Any] = setting(
         "Settings that have no key here, in the field names of Triton's ModelConfig. Laid over what was derived; it wins.",
         default_factory=dict,
@@ -172,41 +219,6 @@ class ModelSpec(
     def sample_files(self) -> Mapping[str, str]:
         """The samples that are .npy files, by input name; paths as they are written, relative to the spec's folder."""
         return {name: value for name, value in self.samples.items() if isinstance(value, str) and value.endswith(".npy")}
-
-    @field_validator("accelerator")
-    @classmethod
-    def _accelerator_has_effect(cls, accelerator: str, info: ValidationInfo) -> str:
-        backend = info.data.get("backend", "onnxruntime")
-        if accelerator != "none" and backend != "onnxruntime":
-            raise problem(
-                f"accelerator: {accelerator} has no effect with backend: {backend}",
-                code="TG015",
-                consequence="only the onnxruntime backend has accelerators",
-                hint="remove accelerator (a TensorRT plan already runs in TensorRT), or write backend: onnxruntime",
-            )
-        return accelerator
-
-    @field_validator("precision")
-    @classmethod
-    def _precision_has_effect(cls, precision: str, info: ValidationInfo) -> str:
-        known = "backend" in info.data and "accelerator" in info.data
-        if precision != "fp32" and known and "tensorrt" not in (info.data["backend"], info.data["accelerator"]):
-            raise problem(
-                f"precision: {precision} has no effect with backend: {info.data['backend']} and accelerator: {info.data['accelerator']}",
-                code="TG015",
-                consequence="ONNX Runtime computes in the types that the model file states",
-                hint="add accelerator: tensorrt, or write precision: fp32 and convert the ONNX file itself",
-            )
-        return precision
-
-    @field_validator("cpu_threads")
-    @classmethod
-    def _threads_have_effect(cls, threads: int | None, info: ValidationInfo) -> int | None:
-        if threads is not None and info.data.get("backend") == "tensorrt":
-            raise problem(
-                "cpu_threads has no effect with backend: tensorrt", code="TG015", consequence="a TensorRT plan runs on a GPU", hint="remove cpu_threads"
-            )
-        return threads
 
     @field_validator("warmup", mode="wrap")
     @classmethod
@@ -228,22 +240,6 @@ class ModelSpec(
             problems.append(fault)
         raise_all([*problems, *order_problems(sizes, "batch sizes", most=most)], value)
         return tuple(sizes)
-
-
-class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "engine_cache": "/engine-cache"}]}):
-    """The server that the repository is made for."""
-
-    release: Release | None = setting(
-        'NVIDIA container release as quoted YY.MM, such as "25.08". Default: the newest one that tritongen knows.',
-        sets="which fields and values may be used, and what is warned of",
-        why="always: a config for one release is not always one for another",
-    )
-    engine_cache: ServerPath = setting(
-        "Absolute folder inside the container where the TensorRT accelerator keeps its engines.",
-        default="/engine-cache",
-        sets="trt_engine_cache_path and trt_timing_cache_path",
-        why="where another volume is mounted; on a folder that does not last, every start builds all engines again",
-    )
 
 
 class Spec(

@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from tritongen import __version__
 from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
-from tritongen.errors import InputError, ModelFileError, SpecError
+from tritongen.errors import InputError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, prove
-from tritongen.releases import DEFAULT_RELEASE, find_release
-from tritongen.render import Findings, ModelFiles, build_entry, compile_model, hash_model
-from tritongen.render.judging import judge_entry
+from tritongen.releases import DEFAULT_RELEASE, Release, find_release
+from tritongen.render import Compiled, Findings, build_entry, compile_model
+from tritongen.render.entry import digest_of
+from tritongen.render.judging import ProvenFile, judge_entry
 from tritongen.render.proving import judge_proof
-from tritongen.repository import CopiedFile, Entry, Plan, make_plan, read_stamp
+from tritongen.render.ragged import as_requested
+from tritongen.render.rewriting import check_effects, check_optimisation
+from tritongen.render.rows import is_demanded, judge_batch, judge_unproven, proof_sizes, unsized
+from tritongen.render.versions import check_interfaces
+from tritongen.repository import Entry, Plan, make_plan
+from tritongen.rewrite import BatchProof, prove_batch
+from tritongen.rewrite.batchproof import TOLERANCE as ROW_TOLERANCE
 from tritongen.samples import Array, SampleError, as_array
 from tritongen.signature import Signature
-from tritongen.signature.inference import infer_missing_shapes
-from tritongen.signature.onnx import read_onnx
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
+from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.releases import release_findings
+from tritongen.workflow.shelf import Shelf, next_version, read_shelf
+from tritongen.workflow.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class Rendering:
     """What a spec makes of a repository, before anything is written.
+
+    Rewritten model files wait in a folder of their own until the plan is applied; `close`, or leaving a `with` block, removes it (so does the last reference).
 
     Attributes:
         loaded: the spec.
@@ -41,6 +51,17 @@ class Rendering:
     loaded: LoadedSpec
     plan: Plan
     findings: tuple[Diagnostic, ...]
+    workspace: Workspace = field(repr=False, compare=False)
+
+    def close(self) -> None:
+        """Remove what was only needed to apply the plan."""
+        self.workspace.close()
+
+    def __enter__(self) -> Rendering:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Rendering:
@@ -58,21 +79,31 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     """
     loaded = load_spec(spec_path)
     root = output if output is not None else loaded.repository_path()
+    workspace = Workspace(root)
+    try:
+        entries, found = _render_all(loaded, root, workspace, prove_limit_bytes)
+        return Rendering(loaded, make_plan(root, entries, force=force), tuple(found), workspace)
+    except BaseException:
+        workspace.close()
+        raise
+
+
+def _render_all(loaded: LoadedSpec, root: Path, workspace: Workspace, prove_limit_bytes: int) -> tuple[list[Entry], list[Diagnostic]]:
+    """Every model's folder, and what there is to say. Raises InputError with everything that is wrong."""
     entries: list[Entry] = []
     found = list(release_findings(loaded))
     for index, model in enumerate(loaded.spec.models):
         findings = _findings(loaded, index)
         try:
-            entry = _render_model(loaded, index, root, prove_limit_bytes, findings)
+            entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, findings)
         except InputError as error:
-            findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index, "source"))) for diagnostic in error.diagnostics]
+            findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
         else:
-            entries.append(entry)
+            entries += [entry] if entry is not None else []
         found += findings.found
-    errors = [diagnostic for diagnostic in found if diagnostic.severity is Severity.ERROR]
-    if errors:
+    if any(diagnostic.severity is Severity.ERROR for diagnostic in found):
         raise InputError(found)
-    return Rendering(loaded, make_plan(root, entries, force=force), tuple(found))
+    return entries, found
 
 
 def _findings(loaded: LoadedSpec, index: int) -> Findings:
@@ -88,44 +119,125 @@ def _placed(diagnostic: Diagnostic, model: str, source: Location) -> Diagnostic:
     return dataclasses.replace(diagnostic, model=model, location=source, message=f"{diagnostic.location}: {diagnostic.message}")
 
 
-def _render_model(loaded: LoadedSpec, index: int, root: Path, prove_limit_bytes: int, findings: Findings) -> Entry:
+def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspace, prove_limit_bytes: int, findings: Findings) -> Entry | None:
+    """The model's folder; None where a file of it cannot be used, with the reason among the findings."""
     model = loaded.spec.models[index]
-    path = loaded.source_path(index)
-    signature = infer_missing_shapes(path, read_onnx(path))
-    try:
-        files = hash_model(path, signature, findings)
-    except OSError as error:
-        raise ModelFileError(
-            [Diagnostic("TG022", f"the model cannot be read: {error.strerror}", Location(str(error.filename)), hint="check its permissions")]
-        ) from error
-    version, previous = _version(model, root, files)
+    shelf = read_shelf(root, model.name)
+    prepared = _prepare_all(loaded, index, shelf, workspace, prove_limit_bytes, findings)
+    if prepared is None:
+        return None
+    if not model.sources:
+        (file,) = prepared.values()
+        version, previous = next_version(model, shelf, file.files)
+        prepared = {version: file}
+    else:
+        previous = {}
+        check_interfaces({version: (file.source, file.signature) for version, file in prepared.items()}, findings)
+    check_optimisation(model, findings)
+    if not findings.has_errors:
+        check_effects(model, [file.recipe for file in prepared.values()], findings)
+    newest = prepared[max(prepared)]
+    kept = {int(path.parts[0]) for path in previous}
+    samples = _samples(loaded, index, newest.signature, findings)
     compiled = compile_model(
         model,
-        signature,
+        newest.signature,
         loaded.spec.triton,
-        digest=files.digest,
-        version=version,
-        samples=_samples(loaded, index, signature, findings),
+        digest=digest_of([file.files for file in prepared.values()]),
+        versions=sorted({*prepared, *kept}),
+        samples=samples,
         findings=findings,
     )
-    proof = Proof(skipped="there were errors before")
-    if not findings.has_errors:
-        external = [part.location for part in signature.external_data]
-        proof = prove(path, compiled.feeds, limit_bytes=prove_limit_bytes, external=external)
-        judge_proof(model, signature, compiled.config, compiled.batching, proof, findings)
+    judge_unproven(model, compiled.batching, findings)
+    proven = _prove(model, compiled, prepared, samples, prove_limit_bytes, findings)
     entry = build_entry(
-        model, compiled, files, version=version, previous=previous, labels=_labels(loaded, model), spec_name=loaded.path.name, tritongen_version=__version__
+        model,
+        compiled,
+        {version: file.files for version, file in prepared.items()},
+        previous=previous,
+        made={number: how for number, how in shelf.made.items() if number in kept}
+        | {version: file.made for version, file in prepared.items() if file.made is not None},
+        labels=_labels(loaded, model),
+        spec_name=loaded.path.name,
+        tritongen_version=__version__,
     )
     if not findings.has_errors:
-        release = find_release(loaded.spec.triton.release) if loaded.spec.triton.release else DEFAULT_RELEASE
-        judge_entry(entry, model, signature, path, proof, version=version, release=release, findings=findings)
+        judge_entry(entry, model, proven, release=_release(loaded), findings=findings)
     return entry
+
+
+def _release(loaded: LoadedSpec) -> Release | None:
+    """The release that the repository is made for; None for one that is not known."""
+    return find_release(loaded.spec.triton.release) if loaded.spec.triton.release else DEFAULT_RELEASE
+
+
+def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Workspace, prove_limit_bytes: int, findings: Findings) -> dict[int, Prepared] | None:
+    """Every file of a model by version (0 where `version` decides), or None with all that is wrong with them among the findings."""
+    model = loaded.spec.models[index]
+    prepared: dict[int, Prepared] = {}
+    for placed in model.placed:
+        try:
+            prepared[placed.version or 0] = prepare(
+                model,
+                placed,
+                loaded.source_path(index, placed.version),
+                release=_release(loaded),
+                samples=lambda signature: _samples(loaded, index, signature, findings),
+                shelf=shelf,
+                workspace=workspace,
+                limit_bytes=prove_limit_bytes,
+                findings=findings.saying(f"version {placed.version}: ") if placed.version else findings,
+            )
+        except InputError as error:
+            where = loaded.locate(("models", index, *placed.key))
+            findings.found += [_placed(diagnostic, model.name, where) for diagnostic in error.diagnostics]
+    return prepared if len(prepared) == len(model.placed) else None
+
+
+def _prove(
+    model: ModelSpec, compiled: Compiled, prepared: Mapping[int, Prepared], samples: Mapping[str, Array], prove_limit_bytes: int, findings: Findings
+) -> dict[int, ProvenFile]:
+    """Run every version's file: its warmup samples, then its rows. Nothing is run where there are errors already."""
+    proven = {}
+    errors_before = findings.has_errors
+    for version, file in prepared.items():
+        own = findings.saying(f"version {version}: ") if model.sources else findings
+        proof = Proof(skipped="there were errors before")
+        if not errors_before:
+            proof = prove(file.path, compiled.feeds, limit_bytes=prove_limit_bytes, external=file.external)
+            judge_proof(model, file.key, file.signature, compiled.config, compiled.batching, proof, own)
+        if not findings.has_errors and (sizes := proof_sizes(model, compiled.batching)):
+            _prove_rows(model, file, proof, sizes, samples, prove_limit_bytes, own)
+        proven[version] = ProvenFile(file.signature, file.path, proof)
+    return proven
+
+
+def _prove_rows(
+    model: ModelSpec, file: Prepared, proof: Proof, sizes: Sequence[int], samples: Mapping[str, Array], prove_limit_bytes: int, findings: Findings
+) -> None:
+    reason = next((reason for reason in (proof.skipped, *(failure.reason for failure in proof.failures), *proof.not_run.values()) if reason), "")
+    if reason and not is_demanded(model):
+        return  # the proof of the samples has said why nothing runs here
+    if proof.skipped or proof.failures:
+        judge_batch(model, file.key, BatchProof(file.path, skipped=reason), (), findings)
+        return
+    found = prove_batch(
+        file.path,
+        sizes=sizes,
+        shapes={name: shape.opt for name, shape in model.shapes.items()},
+        samples=samples,
+        tolerance=max(ROW_TOLERANCE, model.optimize.tolerance if model.optimize else 0),
+        original=file.source if model.rebatch else None,
+        limit_bytes=prove_limit_bytes,
+    )
+    judge_batch(model, file.key, found, unsized(model, file.signature, samples), findings)
 
 
 def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:
     """The spec's values for inputs, as arrays of one item each."""
     model = loaded.spec.models[index]
-    batched = not batch_blockers(signature) and model.batching.max != 0
+    signature = as_requested(model, signature)
+    batched = not batch_blockers(signature) and model.batching.max != 0 and not model.optional_inputs
     arrays: dict[str, Array] = {}
     for name, value in model.samples.items():
         tensor = next((tensor for tensor in signature.inputs if tensor.name == name), None)
@@ -163,27 +275,3 @@ def _labels(loaded: LoadedSpec, model: ModelSpec) -> dict[str, bytes]:
                 [Diagnostic("TG016", f"the label file cannot be read: {error.strerror}", Location(str(path)), hint="check its permissions")]
             ) from error
     return contents
-
-
-def _version(model: ModelSpec, root: Path, files: ModelFiles) -> tuple[int, Mapping[PurePosixPath, CopiedFile]]:
-    """The version folder to write, and the files of earlier ones that stay.
-
-    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not.
-    """
-    if model.version != "auto":
-        return model.version, {}
-    folder = root / model.name
-    config = folder / "config.pbtxt"
-    stamp = read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
-    written: dict[int, dict[PurePosixPath, str]] = {}
-    for path, sha in (stamp.files if stamp else {}).items():
-        if path.parts[0].isdigit():
-            written.setdefault(int(path.parts[0]), {})[PurePosixPath(*path.parts[1:])] = sha
-    for path in stamp.kept if stamp else ():
-        written[int(path.parts[0])] = dict(stamp.artifacts) if stamp else {}
-    newest = max(written, default=0)
-    version = newest if newest and written[newest] == dict(files.hashes) else newest + 1
-    kept = [] if model.backend == "tensorrt" else [number for number in sorted(written) if version - model.versions.count < number < version]
-    return version, {
-        PurePosixPath(str(number), inner): CopiedFile(folder / str(number) / inner, sha) for number in kept for inner, sha in written[number].items()
-    }

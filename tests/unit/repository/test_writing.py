@@ -20,7 +20,7 @@ def entry(tmp_path, name="m", weights=b"weights", body="max_batch_size: 0\n", ex
     kept = {PurePosixPath(path): TextFile(content) for path, content in artifacts}
     if kept:
         files = {PurePosixPath("1/model.plan"): KeptFile()}
-    return Entry(name, {**files, CONFIG: TextFile(stamp_text("# header\n", body, files, kept).encode())}, kept)
+    return Entry(name, {**files, CONFIG: TextFile(stamp_text("# header\n", body, files, kept, {}).encode())}, kept)
 
 
 def render(tmp_path, *entries, force=False, prune=False):

@@ -1,11 +1,17 @@
-"""TG150 to TG165: rewriting an ONNX graph (`freeze`, `rebatch`, `optimize`), and the proof of a batch axis."""
+"""TG150 to TG165: rewriting an ONNX graph, and the proof of a batch axis. TG190 to TG196: what a spec asks of these, and versions."""
 
 from __future__ import annotations
 
 from tritongen.check.codes.entry import CodeEntry
 from tritongen.rules.rule import Consequence
 
-_REFUSED, _FAILS, _FRAGILE = Consequence.REFUSED, Consequence.FAILS, Consequence.FRAGILE
+_REFUSED, _FAILS, _FRAGILE, _IGNORED, _SLOW = (
+    Consequence.REFUSED,
+    Consequence.FAILS,
+    Consequence.FRAGILE,
+    Consequence.IGNORED,
+    Consequence.SLOW,
+)
 _NO_BATCHING = "Write `batching: none`, or export the model in evaluation mode with a dynamic batch axis."
 
 ENTRIES = (
@@ -136,5 +142,69 @@ ENTRIES = (
         "A graph to be rewritten is valid ONNX.",
         "A node without its inputs, or a tensor whose content does not fit its shape, cannot be followed.",
         "Export, copy or download the model again.",
+    ),
+    CodeEntry(
+        "TG190",
+        "freeze-without-one-size",
+        None,
+        "`freeze` has one size for each variable dimension.",
+        "It writes sizes into the model file; a range cannot be written there, and a size cannot be guessed.",
+        "Give each input one size in `shapes`, or remove `freeze`.",
+        "freeze: true\nshapes: {x: {min: [16], opt: [128], max: [512]}}",
+        "freeze: true\nshapes: {x: [128]}",
+    ),
+    CodeEntry(
+        "TG191",
+        "optimised-for-another-provider",
+        _SLOW,
+        "Fused operators go to the provider that they were fused for.",
+        "ONNX Runtime's levels above `basic` write operators of its own, for the CPU. TensorRT's parser knows none of them; another provider may lack some.",
+        "Write `optimize: offline`, which keeps to ONNX's operators, or `optimize: none`.",
+        "backend: tensorrt\noptimize: {level: extended}",
+        "backend: tensorrt",
+    ),
+    CodeEntry(
+        "TG192",
+        "versions-that-differ",
+        _REFUSED,
+        "All versions of a model have the same inputs and outputs.",
+        "They share one config.pbtxt; Triton refuses the whole model where one version does not fit it.",
+        "Export both with the same names, types and dimensions, or serve them as two models.",
+    ),
+    CodeEntry(
+        "TG193",
+        "version-not-served",
+        _IGNORED,
+        "Every version in `sources` is served.",
+        "Triton loads what the version policy picks, by default the highest version alone.",
+        "Write `versions: {policy: all}`, or take the version out of `sources`.",
+        "sources: {1: a.onnx, 2: b.onnx}",
+        "sources: {1: a.onnx, 2: b.onnx}\nversions: {policy: all}",
+    ),
+    CodeEntry(
+        "TG194",
+        "version-beside-sources",
+        None,
+        "A model has `sources`, which numbers its files, or `source` and `version`.",
+        "It would not be clear which number counts.",
+        "Remove `version`.",
+        "sources: {1: a.onnx, 2: b.onnx}\nversion: 3",
+        "sources: {1: a.onnx, 2: b.onnx}",
+    ),
+    CodeEntry(
+        "TG195",
+        "rewritten-by-other-libraries",
+        None,
+        "A model file is rewritten with the libraries that it was rewritten with before.",
+        "Equal sources and recipes give equal bytes with equal versions of onnx and, for `optimize`, onnxruntime; the header of config.pbtxt names them.",
+        "Pin the versions where bytes must not change, or commit the new file.",
+    ),
+    CodeEntry(
+        "TG196",
+        "batch-axis-that-must-be-proved",
+        _FAILS,
+        "A batch axis that must be proved can be.",
+        "`rebatch` is a claim of tritongen's, and `prove: true` asks for a proof: without ONNX Runtime, above the limit or without valid inputs there is none.",
+        "Give sizes in `shapes` and values in `samples`, install onnxruntime, raise `--prove-limit`, or write `prove: false` to serve it unproven.",
     ),
 )

@@ -1,0 +1,79 @@
+"""What an earlier render left of a model: which version folders it wrote, with which files, and how these were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritongen.render import ModelFiles
+from tritongen.render.entry import SOURCE_NAME
+from tritongen.repository import CopiedFile, Made, file_sha256, read_stamp
+from tritongen.spec import ModelSpec
+
+_MODEL = PurePosixPath(SOURCE_NAME)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One version's model file with its external data: the folder that holds them, and their SHA-256 (hex) by path in it, as they were written."""
+
+    folder: Path
+    hashes: Mapping[PurePosixPath, str]
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the files are there, and as they were written."""
+        return _MODEL in self.hashes and all((self.folder / name).is_file() and file_sha256(self.folder / name) == sha for name, sha in self.hashes.items())
+
+    def files(self, number: int) -> dict[PurePosixPath, CopiedFile]:
+        """The files as those of version `number`, by path in the model's folder."""
+        return {PurePosixPath(str(number), name): CopiedFile(self.folder / name, sha) for name, sha in self.hashes.items()}
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """All versions of one model, by number, and how those that were rewritten came about."""
+
+    stored: Mapping[int, Stored]
+    made: Mapping[int, Made]
+
+    def find(self, made: Made) -> Path | None:
+        """A model file that was made the same way from the same source, and is as it was written; None where there is none."""
+        alike = (self.stored[version] for version, how in self.made.items() if how == made and version in self.stored)
+        return next((stored.folder / _MODEL for stored in alike if stored.is_intact), None)
+
+
+def read_shelf(root: Path, name: str) -> Shelf:
+    """What the stamp of the model `name` in the repository at `root` says; empty where there is none. Raises OSError where its config cannot be read."""
+    config = root / name / "config.pbtxt"
+    stamp = read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
+    if stamp is None:
+        return Shelf({}, {})
+    numbers = {int(path.parts[0]) for path in (*stamp.files, *stamp.kept) if path.parts[0].isdigit()}
+    stored = {number: Stored(root / name / str(number), _below(str(number), stamp.files)) for number in sorted(numbers)}
+    artifacts = root.with_name(f"{root.name}.artifacts") / name
+    for path in stamp.kept:
+        # A plan's source lies beside the repository: for the model as a whole, or for each version.
+        number = int(path.parts[0])
+        flat = _MODEL in stamp.artifacts
+        stored[number] = Stored(artifacts, dict(stamp.artifacts)) if flat else Stored(artifacts / str(number), _below(str(number), stamp.artifacts))
+    return Shelf(stored, stamp.made)
+
+
+def _below(folder: str, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixPath, str]:
+    return {PurePosixPath(*path.parts[1:]): sha for path, sha in hashes.items() if path.parts[0] == folder}
+
+
+def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int, dict[PurePosixPath, CopiedFile]]:
+    """The version folder that a model's `source` goes to, and the files of earlier versions that stay.
+
+    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not.
+    """
+    if model.version != "auto":
+        return model.version, {}
+    newest = max(shelf.stored, default=0)
+    version = newest if newest and shelf.stored[newest].hashes == dict(files.hashes) else newest + 1
+    # Of a plan only the newest source is kept, so that an older one could not be built again.
+    kept = [] if model.backend == "tensorrt" else [number for number in shelf.stored if version - model.versions.count < number < version]
+    return version, {path: file for number in kept for path, file in shelf.stored[number].files(number).items()}
