@@ -12,6 +12,7 @@ its place:
 `settings.json` beside the tree may set `release`, `gpus`, `auto_complete`; with `repositories` it names the folders that are repositories given together,
 with `beside` the codes of advice that any such tree gets, whatever the case is about; `not_live` says why the embedded server cannot be asked about it. An
 empty folder is kept by a file named `.keep`, which is not copied.
+`NAME.py.txt` becomes NAME.py; so tools that look after the Python of this project leave it alone.
 `NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes.
 """
 
@@ -44,6 +45,8 @@ def build_tree(source: Path, target: Path) -> Path:
             continue
         elif path.name.endswith(".onnx.txt"):
             destination.with_name(path.name.removesuffix(".txt")).write_bytes(build_onnx(path.read_text()))
+        elif path.name.endswith(".py.txt"):
+            shutil.copyfile(path, destination.with_name(path.name.removesuffix(".txt")))
         elif path.name.endswith(".link"):
             destination.with_name(path.name.removesuffix(".link")).symlink_to(path.read_text().strip())
         elif path.name.endswith(".bytes"):

@@ -11,7 +11,8 @@ from pathlib import Path
 from tritongen.errors import ModelFileError
 from tritongen.modelconfig.reading import ReadConfig, read_config
 from tritongen.repository.scan import CONFIG_NAME, ModelFolder
-from tritongen.rules.context import ModelContext, ModelFile, ServerFacts
+from tritongen.rules.context import TEXT_BYTES, ModelContext, ModelFile, ServerFacts
+from tritongen.rules.vllm import ENGINE_ARGUMENTS
 from tritongen.signature import read_onnx
 from tritongen.signature.inference import refine_outputs
 from tritongen.signature.modelfile import HEAD_BYTES, opened
@@ -66,10 +67,11 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
         # A protobuf string is UTF-8, which a folder's name need not be.
         config.name = os.fsencode(folder.name).decode(errors="replace")
     context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text)
-    if not (context.is_onnx or context.is_plan):
+    look = _LOOKS.get(context.resolved.backend)
+    if look is None:
         return context, read
-    look = _model_file if context.is_onnx else _plan_file
-    files = {number: look(folder, f"{name}/{context.resolved.filename}") for number, name in context.versions.loaded.items()}
+    filename = ENGINE_ARGUMENTS if context.resolved.backend == "vllm" else context.resolved.filename
+    files = {number: look(folder, f"{name}/{filename}") for number, name in context.versions.loaded.items()}
     return dataclasses.replace(context, models=files), read
 
 
@@ -100,3 +102,21 @@ def _plan_file(folder: ModelFolder, name: str) -> ModelFile:
             return ModelFile(head=(os.pread(descriptor, HEAD_BYTES, 0), size))
     except ModelFileError as error:
         return ModelFile(problems=error.diagnostics)
+
+
+def _text_file(folder: ModelFolder, name: str) -> ModelFile:
+    """What is in a version's model.py or model.json; nothing where there is none that can be read, or it is too large."""
+    facts = folder.entries.get(name)
+    if facts is None or facts.kind != "file" or facts.size > TEXT_BYTES:
+        return ModelFile()
+    if facts.size == 0:
+        return ModelFile(text=b"")
+    try:
+        with opened(folder.path / name) as (descriptor, size):
+            return ModelFile(text=os.pread(descriptor, TEXT_BYTES, 0) if size <= TEXT_BYTES else None)
+    except ModelFileError as error:
+        return ModelFile(problems=error.diagnostics)
+
+
+_LOOKS = {"onnxruntime": _model_file, "tensorrt": _plan_file, "python": _text_file, "vllm": _text_file}
+"""How a backend's model file is looked at."""

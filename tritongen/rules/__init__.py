@@ -2,7 +2,8 @@
 
 `render` asks them before it writes, `check` is the tool around them. Codes by family: TG20x and TG21x syntax (the reader of configs), TG22x layout,
 TG23x backends and names, TG24x versions, TG25x tensors, TG26x batching, TG27x queues and caches, TG28x instances, TG29x accelerators, TG30x parameters,
-TG31x warmup, TG32x ensembles, TG33x sequences, TG34x ONNX models, TG35x plans, TG36x releases, TG37x performance, TG38x security.
+TG31x warmup, TG32x ensembles, TG33x sequences, TG34x ONNX models, TG35x plans, TG36x releases, TG37x performance, TG38x security, TG39x Python and vLLM
+models.
 """
 
 from tritongen.rules import (
@@ -16,6 +17,7 @@ from tritongen.rules import (
     parameters,
     performance,
     plans,
+    python_models,
     queue,
     releases,
     repositories,
@@ -23,6 +25,7 @@ from tritongen.rules import (
     sequences,
     tensors,
     versions,
+    vllm,
     warmup,
 )
 from tritongen.rules.context import ModelContext, ModelFile, ServerFacts
@@ -49,6 +52,8 @@ _FAMILIES = (
     releases,
     performance,
     security,
+    python_models,
+    vllm,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)

@@ -35,6 +35,10 @@ class ServerFacts:
     auto_complete: bool = True
 
 
+TEXT_BYTES = 100_000
+"""A larger model.py or model.json is not looked into: nobody writes one by hand, and parsing it would take long."""
+
+
 @dataclass(frozen=True)
 class ModelFile:
     """What is known of one version's model file: its signature, or why there is none.
@@ -44,12 +48,14 @@ class ModelFile:
         problems: why it has no signature.
         refine: the signature with the outputs as ONNX Runtime reports them after its shape inference; takes longer, so it is asked only where that decides.
         head: the first bytes of a file that is no ONNX model by its config (a plan), and its size; None where there is no such file.
+        text: all of a file that people write (a model.py, vLLM's model.json); None where there is none, or it is larger than `TEXT_BYTES`.
     """
 
     signature: Signature | None = None
     problems: tuple[Diagnostic, ...] = ()
     refine: Callable[[], Signature] | None = None
     head: tuple[bytes, int] | None = None
+    text: bytes | None = None
 
 
 @dataclass(frozen=True)

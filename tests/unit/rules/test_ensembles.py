@@ -28,7 +28,7 @@ def findings(tmp_path, **configs):
         (tmp_path / name / "1").mkdir(parents=True)
         (tmp_path / name / "config.pbtxt").write_text(text)
         if "python" in text:
-            (tmp_path / name / "1/model.py").write_text("class TritonPythonModel: ...\n")
+            (tmp_path / name / "1/model.py").write_text("class TritonPythonModel:\n    def execute(self, requests): ...\n")
     return evaluate_path(tmp_path, ServerFacts())
 
 
