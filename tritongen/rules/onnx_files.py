@@ -10,6 +10,7 @@ from tritongen.releases import RELEASES, Release
 from tritongen.rules.context import ModelContext
 from tritongen.rules.ortload import Problem, limits_of, too_new
 from tritongen.rules.rule import Consequence, Finding, Rule
+from tritongen.signature.onnx import UNSEEN
 
 _RECORDED = "recorded by running NVIDIA's backend of release 24.10"
 _GENERATED = re.compile(r"\d+|onnx::\w+|(input|output|x|y)\.\d+")
@@ -19,7 +20,15 @@ def _files(context: ModelContext) -> Iterator[Finding]:
     if context.is_onnx:
         said: dict[Diagnostic, None] = {problem: None for file in context.models.values() for problem in file.problems}
         for problem in said:
-            yield Finding(f"{problem.message} ({problem.code})", ("default_model_filename",), problem.hint, problem.location)
+            seen = problem.consequence != UNSEEN
+            yield Finding(
+                f"{problem.message} ({problem.code})",
+                ("default_model_filename",),
+                problem.hint,
+                problem.location,
+                consequence=None if seen else Consequence.FRAGILE,
+                follows="" if seen else UNSEEN,
+            )
 
 
 def _generated_names(context: ModelContext) -> Iterator[Finding]:

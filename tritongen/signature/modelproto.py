@@ -23,21 +23,26 @@ _NODE_OP_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 0x22, 0x2A, 0x3A
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_SPARSE = 0x2A, 0x32, 0xB2
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSES = 0x52, 0x5A, 0xBA
 _TENSOR_DIM, _TENSOR_DIMS_PACKED, _TENSOR_DATA_TYPE, _TENSOR_NAME, _TENSOR_EXTERNAL, _TENSOR_DATA_LOCATION = 0x08, 0x0A, 0x10, 0x42, 0x6A, 0x70
-_SPARSE_VALUES, _SPARSE_INDICES = 0x0A, 0x12
-_ENTRY_KEY, _ENTRY_VALUE = 0x0A, 0x12
-_VALUE_NAME, _VALUE_TYPE = 0x0A, 0x12
-_TYPE_TENSOR = 0x0A
-_TENSOR_TYPE_ELEMENT, _TENSOR_TYPE_SHAPE = 0x08, 0x12
+_SPARSE_VALUES, _SPARSE_INDICES, _ENTRY_KEY, _ENTRY_VALUE = 0x0A, 0x12, 0x0A, 0x12
+_VALUE_NAME, _VALUE_TYPE, _TYPE_TENSOR, _TENSOR_TYPE_ELEMENT, _TENSOR_TYPE_SHAPE = 0x0A, 0x12, 0x0A, 0x08, 0x12
 _SHAPE_DIM, _DIM_VALUE, _DIM_PARAM = 0x0A, 0x08, 0x12
 _TYPE_KINDS = {_TYPE_TENSOR: "tensor", 0x22: "sequence", 0x2A: "map", 0x3A: "opaque", 0x42: "sparse tensor", 0x4A: "optional"}
 
 MODEL_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2})
 """The tags that a ModelProto may have at its outermost level."""
 
-# Repeated values that may come one field each, by the thousands: the data fields of a tensor, the ints, floats and strings of an attribute (tree ensembles).
-_TENSOR_BULK = frozenset({0x25, 0x28, 0x32, 0x38, 0x51, 0x58})
-_ATTRIBUTE_BULK = frozenset({0x3D, 0x40, 0x4A})
-_NODE_BULK = frozenset({0x0A, 0x12})
+# Fields that nobody asks about. Those of a tensor are its values (also one field each, by the thousands), its payload and its documentation; those of an
+# attribute its name, numbers and strings (tree ensembles have thousands); those of a node its inputs, outputs, name and documentation.
+_TENSOR_VALUES = frozenset({0x22, 0x25, 0x28, 0x2A, 0x32, 0x38, 0x3A, 0x4A, 0x51, 0x52, 0x58, 0x5A, 0x62})
+_TENSOR_PLAIN = _TENSOR_VALUES | {_TENSOR_DIM, _TENSOR_DIMS_PACKED, _TENSOR_DATA_TYPE, _TENSOR_EXTERNAL}
+_ATTRIBUTE_PLAIN = frozenset({0x0A, 0x15, 0x18, 0x22, 0x3A, 0x3D, 0x40, 0x42, 0x4A, 0x6A})
+_ATTRIBUTE_TYPE = b"\xa0\x01"
+_NODE_NAMES = frozenset({0x0A, 0x12, 0x1A, 0x32})
+_NODE_PLAIN = _NODE_NAMES | {_NODE_OP_TYPE}
+_GRAPH_PLAIN = frozenset({0x12, 0x52, 0x6A, 0x72})
+# What takes more steps than the fields it consists of: a graph input or output, which may become a finding; a part of a message, which is kept until the
+# others are found; a graph that waits for its turn.
+_VALUE_STEPS, _PART_STEPS, _GRAPH_STEPS = 16, 3, 8
 _MAX_RANK = 64
 _EXTERNAL = 1
 
@@ -47,6 +52,8 @@ _OWN_DOMAINS = frozenset(
         b"com.microsoft", b"com.microsoft.nchwc", b"com.microsoft.dml", b"com.microsoft.experimental", b"com.ms.internal.nhwc",
     }
 )  # fmt: skip  # from the constants.h of ONNX (onnx/common) and of ONNX Runtime (core/graph)
+_CONVOLUTION = b"Conv"
+_CONVOLUTIONS = frozenset({b"Conv", b"ConvTranspose", b"ConvInteger", b"QLinearConv", b"FusedConv", b"NhwcConv", b"NhwcFusedConv", b"DeformConv"})
 
 
 @dataclass
@@ -61,12 +68,12 @@ class ValueInfo:
 
 @dataclass
 class Tensor:
-    """A tensor without its payload. `external` holds the entries of its external-data record, None where its bytes are in the model file."""
+    """A tensor whose bytes are in another file; `external` holds the entries of its external-data record."""
 
-    name: bytes = b""
-    data_type: int = 0
-    dims: tuple[int, ...] = ()
-    external: dict[bytes, bytes] | None = None
+    name: bytes
+    data_type: int
+    dims: tuple[int, ...]
+    external: dict[bytes, bytes]
 
 
 @dataclass
@@ -84,6 +91,7 @@ class ModelProto:
     operators: set[tuple[bytes, bytes]] = field(default_factory=set)
     functions: set[tuple[bytes, bytes]] = field(default_factory=set)
     external: list[Tensor] = field(default_factory=list)
+    convolves: bool = False
 
 
 def walk(source: Source) -> ModelProto:
@@ -116,9 +124,9 @@ class _Walk:
             elif tag == _MODEL_OPSET:
                 found.opsets.append(self._opset((start, stop)))
             elif tag == _MODEL_GRAPH:
-                graph.append((start, stop))
+                self._keep(graph, (start, stop))
             elif tag == _MODEL_FUNCTION:
-                functions.append((start, stop))
+                self._keep(functions, (start, stop))
         found.has_graph = bool(graph)
         self._main_graph(graph)
         for function in functions:
@@ -139,11 +147,11 @@ class _Walk:
 
     def _main_graph(self, spans: Sequence[Span]) -> None:
         found = self.found
-        for tag, start, stop in self.source.fields(spans):
+        for tag, start, stop in self.source.fields(spans, _GRAPH_PLAIN):
             if tag == _GRAPH_NODE:
                 self._node((start, stop), 1)
             elif tag == _GRAPH_INITIALIZER:
-                found.initializers.add(self._tensor(((start, stop),)).name)
+                found.initializers.add(self._tensor(((start, stop),)))
             elif tag == _GRAPH_SPARSE:
                 found.initializers.add(self._sparse(((start, stop),)))
             elif tag == _GRAPH_INPUT:
@@ -155,7 +163,7 @@ class _Walk:
         """A graph inside an attribute: its inputs and outputs are nobody's business, its tensors and nodes are."""
         if depth > MAX_DEPTH:
             raise WireError(f"graphs nested more than {MAX_DEPTH} protobuf levels deep", span[0])
-        for tag, start, stop in self.source.fields((span,)):
+        for tag, start, stop in self.source.fields((span,), _GRAPH_PLAIN):
             if tag == _GRAPH_NODE:
                 self._node((start, stop), depth)
             elif tag == _GRAPH_INITIALIZER:
@@ -177,62 +185,81 @@ class _Walk:
         self.found.functions.add((domain, name))
 
     def _node(self, span: Span, depth: int) -> None:
-        domain = b""
-        op_type: Span | None = None
-        for tag, start, stop in self.source.fields((span,), _NODE_BULK):
+        if self.source.is_plain(span, _NODE_PLAIN, without=_CONVOLUTION):
+            return
+        domain = op_type = b""
+        for tag, start, stop in self.source.fields((span,), _NODE_NAMES):
             if tag == _NODE_ATTRIBUTE:
                 self._attribute((start, stop), depth + 1)
             elif tag == _NODE_DOMAIN:
                 domain = self.source.string(start, stop)
             elif tag == _NODE_OP_TYPE:
-                op_type = (start, stop)
+                op_type = self.source.string(start, stop)
         if domain not in _OWN_DOMAINS:
-            self.found.operators.add((domain, self.source.string(*op_type) if op_type else b""))
+            self.found.operators.add((domain, op_type))
+        elif op_type in _CONVOLUTIONS:
+            self.found.convolves = True
 
     def _attribute(self, span: Span, depth: int) -> None:
+        if self.source.is_plain(span, _ATTRIBUTE_PLAIN, tail=_ATTRIBUTE_TYPE):
+            return
         tensor: list[Span] = []
         graph: list[Span] = []
         sparse: list[Span] = []
-        for tag, start, stop in self.source.fields((span,), _ATTRIBUTE_BULK):
+        for tag, start, stop in self.source.fields((span,), _ATTRIBUTE_PLAIN):
             if tag == _ATTRIBUTE_TENSOR:
-                tensor.append((start, stop))
+                self._keep(tensor, (start, stop))
             elif tag == _ATTRIBUTE_GRAPH:
-                graph.append((start, stop))
+                self._keep(graph, (start, stop))
             elif tag == _ATTRIBUTE_SPARSE:
-                sparse.append((start, stop))
+                self._keep(sparse, (start, stop))
             elif tag == _ATTRIBUTE_TENSORS:
                 self._tensor(((start, stop),))
             elif tag == _ATTRIBUTE_GRAPHS:
-                self.pending.append(((start, stop), depth + 2))
+                self._later((start, stop), depth + 2)
             elif tag == _ATTRIBUTE_SPARSES:
                 self._sparse(((start, stop),))
-        self.pending.extend((part, depth + 2) for part in graph)
+        for part in graph:
+            self._later(part, depth + 2)
         if tensor:
             self._tensor(tensor)
         if sparse:
             self._sparse(sparse)
 
-    def _tensor(self, spans: Sequence[Span]) -> Tensor:
-        tensor, location = Tensor(), 0
-        dims: list[int] = []
-        entries: dict[bytes, bytes] = {}
-        for tag, start, stop in self.source.fields(spans, _TENSOR_BULK):
+    def _keep(self, parts: list[Span], part: Span) -> None:
+        self.source.spend(_PART_STEPS)
+        parts.append(part)
+
+    def _later(self, graph: Span, depth: int) -> None:
+        self.source.spend(_GRAPH_STEPS)
+        self.pending.append((graph, depth))
+
+    def _tensor(self, spans: Sequence[Span]) -> bytes:
+        """Walks a tensor and gives its name; one whose bytes are in another file is kept as a whole."""
+        name, location = b"", 0
+        for tag, start, stop in self.source.fields(spans, _TENSOR_PLAIN):
             if tag == _TENSOR_NAME:
-                tensor.name = self.source.string(start, stop)
-            elif tag == _TENSOR_DIM and len(dims) < _MAX_RANK:
-                dims.append(signed(start))
-            elif tag == _TENSOR_DIMS_PACKED:
-                dims.extend(signed(value) for value in self.source.packed(start, stop))
-            elif tag == _TENSOR_DATA_TYPE:
-                tensor.data_type = signed32(start)
-            elif tag == _TENSOR_EXTERNAL:
-                entries.update([self._entry((start, stop))])
+                name = self.source.string(start, stop)
             elif tag == _TENSOR_DATA_LOCATION and signed32(start) in (0, _EXTERNAL):
                 location = signed32(start)  # an unknown value of an enum is an unknown field, by protobuf's rule
         if location == _EXTERNAL:
-            tensor.dims, tensor.external = tuple(dims), entries
-            self.found.external.append(tensor)
-        return tensor
+            self.found.external.append(self._external(name, spans))
+        return name
+
+    def _external(self, name: bytes, spans: Sequence[Span]) -> Tensor:
+        dims: list[int] = []
+        entries: dict[bytes, bytes] = {}
+        data_type = 0
+        for tag, start, stop in self.source.fields(spans, _TENSOR_VALUES):
+            if tag == _TENSOR_DIM and len(dims) < _MAX_RANK:
+                dims.append(signed(start))
+            elif tag == _TENSOR_DIMS_PACKED:
+                dims.extend(signed(value) for value in self.source.packed(start, stop, _MAX_RANK - len(dims)))
+            elif tag == _TENSOR_DATA_TYPE:
+                data_type = signed32(start)
+            elif tag == _TENSOR_EXTERNAL:
+                entries.update([self._entry((start, stop))])
+        return Tensor(name, data_type, tuple(dims), entries)
 
     def _entry(self, span: Span) -> tuple[bytes, bytes]:
         key = value = b""
@@ -249,20 +276,21 @@ class _Walk:
         indices: list[Span] = []
         for tag, start, stop in self.source.fields(spans):
             if tag == _SPARSE_VALUES:
-                values.append((start, stop))
+                self._keep(values, (start, stop))
             elif tag == _SPARSE_INDICES:
-                indices.append((start, stop))
+                self._keep(indices, (start, stop))
         self._tensor(indices)
-        return self._tensor(values).name
+        return self._tensor(values)
 
     def _value(self, span: Span) -> ValueInfo:
         value = ValueInfo()
+        self.source.spend(_VALUE_STEPS)
         types: list[Span] = []
         for tag, start, stop in self.source.fields((span,)):
             if tag == _VALUE_NAME:
                 value.name = self.source.string(start, stop)
             elif tag == _VALUE_TYPE:
-                types.append((start, stop))
+                self._keep(types, (start, stop))
         tensor: list[Span] = []
         for tag, start, stop in self.source.fields(types):
             kind = _TYPE_KINDS.get(tag, value.kind)
@@ -270,7 +298,7 @@ class _Walk:
                 tensor.clear()
             value.kind = kind
             if tag == _TYPE_TENSOR:
-                tensor.append((start, stop))
+                self._keep(tensor, (start, stop))
         self._tensor_type(value, tensor)
         return value
 
@@ -280,7 +308,7 @@ class _Walk:
             if tag == _TENSOR_TYPE_ELEMENT:
                 value.elem_type = signed32(start)
             elif tag == _TENSOR_TYPE_SHAPE:
-                shape.append((start, stop))
+                self._keep(shape, (start, stop))
         if shape:
             value.shape = tuple(self._dim((start, stop)) for tag, start, stop in self.source.fields(shape) if tag == _SHAPE_DIM)
 

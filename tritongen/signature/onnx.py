@@ -3,7 +3,8 @@
 Judges what `modelproto.py` found in the file. The rules about graph inputs are ONNX Runtime's, the rules about types are those of Triton's ONNX Runtime
 backend. Codes of this package: TG020 no such file, TG021 not a regular file, TG022 unreadable, TG023 empty, TG024 Git LFS pointer, TG025 another kind of
 file, TG026 cut short, TG027 damaged, TG028 incomplete model, TG029 tensor name, TG030 data type that Triton lacks, TG031 not a tensor, TG032 no data type,
-TG033 external data outside the folder, TG034 missing, TG035 too short, TG036 contradictory, TG037 larger than protobuf allows.
+TG033 external data outside the folder, TG034 missing, TG035 too short, TG036 contradictory, TG037 larger than protobuf allows, TG038 more work to read
+than any model should be.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from tritongen.signature.external import read_external
 from tritongen.signature.modelfile import HEAD_BYTES, REFUSED, opened, recognise, recognise_text, refuse
 from tritongen.signature.modelproto import MODEL_TAGS, ModelProto, ValueInfo, text, walk
 from tritongen.signature.tensors import Signature, TensorSpec
-from tritongen.signature.wire import CutShortError, Source, WireError
+from tritongen.signature.wire import CutShortError, Source, TooMuchWorkError, WireError
 
 _MAX_PROTOBUF_BYTES = (1 << 31) - 1
 _FIRST_IR_WITH_DEFAULTS = 4  # before it every initializer had to be listed as an input, and none could be replaced
+UNSEEN = "Triton may load it; nothing about the model file was checked"
+"""The consequence of a limit of this reader."""
+
 _AGAIN = "export, copy or download the model again"
 _LACKING = {
     14: "COMPLEX64", 15: "COMPLEX128", 17: "FLOAT8E4M3FN", 18: "FLOAT8E4M3FNUZ", 19: "FLOAT8E5M2", 20: "FLOAT8E5M2FNUZ", 21: "UINT4", 22: "INT4",
@@ -43,7 +47,7 @@ def read_onnx(path: Path) -> Signature:
             print(tensor.describe())  # data FP32 [N, 3, 224, 224]
 
     Raises:
-        ModelFileError: with every problem of the file, codes TG020 to TG037.
+        ModelFileError: with every problem of the file, codes TG020 to TG038.
     """
     with opened(path) as (descriptor, size):
         head = os.pread(descriptor, HEAD_BYTES, 0)
@@ -66,6 +70,9 @@ def _not_a_model(path: Path, head: bytes, error: WireError) -> ModelFileError:
     other = recognise_text(head)
     if other:
         return refuse(other[0], path, *other[1:])
+    if isinstance(error, TooMuchWorkError):
+        hint = "fuse or simplify the graph (onnxsim, ONNX Runtime's optimizer), or check that it is the right file"
+        return refuse("TG038", path, f"the graph is too large to be looked at: {error}", hint, UNSEEN)
     if isinstance(error, CutShortError) and error.tag in MODEL_TAGS | {0}:
         return refuse("TG026", path, f"the file is cut short: {error}", f"{_AGAIN}; compare its size with the original's")
     return refuse("TG027", path, f"the file is not an ONNX model, or it is damaged: {error}", _AGAIN)
@@ -89,6 +96,7 @@ def _signature(model: ModelProto, path: Path, size: int) -> Signature:
         external_data=external_data,
         ir_version=model.ir_version,
         producer=" ".join(text(part) for part in (model.producer, model.producer_version) if part),
+        convolves=model.convolves,
     )
 
 

@@ -24,8 +24,15 @@ MAX_DEPTH = 100
 _WINDOW = 16 * 1024
 _MARGIN = 20  # a tag and a length take at most 15 bytes
 _MAX_STRING = 1 << 20
-_MAX_FIELDS = 10_000_000  # some ten seconds of walking; half a million nodes need as many, and runs of values cost next to nothing
-_RUN_BYTES_PER_FIELD = 32  # what a run of variable-length values costs, in fields
+MAX_WORK = 3_000_000
+"""Steps that one file may cost, of about half a microsecond each: one for a field, more for what takes longer. A real model of 100,000 nodes, with a weight
+and a shape for each, takes some 1.6 million; nothing that an exporter writes comes near, and crafted bytes keep nobody busy for longer than two seconds."""
+
+_MESSAGE_STEPS = 4
+_READ_STEPS = 4
+_SKIMMED_PER_STEP = 4  # fields that are passed over without being looked at
+_RUN_BYTES_PER_STEP = 128  # of values that are passed over in one go
+_STRING_BYTES_PER_STEP = 32  # which also bounds what is kept of a file: a hundred megabytes
 _VARINT, _FIXED64, _LENGTH, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _NOTHING: frozenset[int] = frozenset()
 
@@ -46,6 +53,10 @@ class CutShortError(WireError):
         self.tag = tag
 
 
+class TooMuchWorkError(WireError):
+    """The message costs more than MAX_WORK steps: our limit, not protobuf's."""
+
+
 class Source:
     """An open file that holds one protobuf message.
 
@@ -60,31 +71,81 @@ class Source:
         self._data = b""
         self._base = 0
         self._limit = -1
-        self._fields_left = _MAX_FIELDS
+        self._steps_left = MAX_WORK
 
-    def fields(self, spans: Sequence[Span], bulk: frozenset[int] = _NOTHING) -> Iterator[Field]:
+    def fields(self, spans: Sequence[Span], plain: frozenset[int] = _NOTHING) -> Iterator[Field]:
         """The fields of one message, in the file's order.
 
         Several spans are one message written in parts: protobuf defines the merge of a repeated sub-message as the concatenation of its encodings.
-        Fields whose tag is in `bulk` are passed over, runs of them at the speed of C; give the tags of repeated values there.
+        Fields whose tag is in `plain` are passed over, runs of repeated values at the speed of C; give the one-byte tags there that nobody asks about.
 
-        Raises WireError for bytes that protobuf forbids, CutShortError where the outermost message is longer than the file.
+        Raises WireError for bytes that protobuf forbids, CutShortError where the outermost message is longer than the file, TooMuchWorkError where the file
+        costs more than MAX_WORK.
         """
         for start, stop in spans:
-            yield from self._fields(start, stop, bulk)
+            data, base, limit, position = b"", 0, -1, start
+            self.spend(_MESSAGE_STEPS)
+            try:
+                while position < stop:  # written flat, because it runs for every field of every node
+                    if position > limit:
+                        data, base, limit = self._window(position)
+                    here, index = position, position - base
+                    tag, index = (data[index], index + 1) if data[index] < 0x80 else _varint(data, index, base)
+                    wire = tag & 7
+                    if wire == _LENGTH:
+                        length, index = (data[index], index + 1) if data[index] < 0x80 else _varint(data, index, base)
+                        value = base + index
+                        position = value + length
+                    elif wire == _VARINT:
+                        value, index = (data[index], index + 1) if data[index] < 0x80 else _varint(data, index, base)
+                        position = base + index
+                    else:
+                        value = base + index
+                        position = self._skip(tag, value, stop)
+                    if not 8 <= tag < 1 << 32:
+                        raise WireError(f"a field with the impossible tag {tag}", here)
+                    self._steps_left -= 1 + (index + base - here >> 2)
+                    if self._steps_left < 0:
+                        self.spend(0)
+                    if tag in plain and position <= limit:
+                        position += self._skim(data, position - base, min(len(data), stop - base), plain)
+                    if position > stop:
+                        raise self._overrun(start, stop, here, position, tag)
+                    if tag not in plain:
+                        yield tag, value, position
+            except IndexError:
+                raise self._overrun(start, stop, self.size, self.size + 1, 0) from None
+
+    def is_plain(self, span: Span, plain: frozenset[int], *, tail: bytes = b"", without: bytes = b"") -> bool:
+        """Whether a short message is well formed, has no field but those in `plain` (and behind them at most one number with the tag `tail`), and does not
+        hold the bytes `without`.
+
+        False where that cannot be told in passing; `fields` tells it then.
+        """
+        start, stop = span
+        data, base, _ = self._window(start)
+        first, end = start - base, stop - base
+        if end > len(data) or (without and data.find(without, first, end) >= 0):
+            return False
+        body = end - len(tail) - 1
+        if tail and body >= first and data[body : end - 1] == tail and data[end - 1] < 0x80:
+            end = body
+        self.spend(_MESSAGE_STEPS - 1)
+        return first + self._skim(data, first, end, plain) == end
 
     def string(self, start: int, stop: int) -> bytes:
         """The bytes of a short string field. Raises WireError for one of more than 1 MiB: no name is that long."""
         if stop - start > _MAX_STRING:
             raise WireError(f"a name of {stop - start:,} bytes", start)
+        self.spend((stop - start) // _STRING_BYTES_PER_STEP)
         if self._base <= start and stop <= self._base + len(self._data):
             return self._data[start - self._base : stop - self._base]
         return os.pread(self._descriptor, stop - start, start)
 
-    def packed(self, start: int, stop: int) -> list[int]:
-        """The values of a packed field of varints. Raises WireError where the last one is incomplete."""
+    def packed(self, start: int, stop: int, most: int) -> list[int]:
+        """The values of a packed field of varints, the first `most` of them. Raises WireError where the last one is incomplete."""
         data, index, values = self.string(start, stop), 0, []
-        while index < len(data):
+        while index < len(data) and len(values) < most:
             try:
                 value, index = _varint(data, index, start)
             except IndexError:
@@ -92,69 +153,53 @@ class Source:
             values.append(value)
         return values
 
-    def _fields(self, start: int, stop: int, bulk: frozenset[int]) -> Iterator[Field]:
-        """`fields` for one span. Written flat, because it runs once for every field of every node."""
-        data, base, limit, position = b"", 0, -1, start
-        try:
-            while position < stop:
-                if position > limit:
-                    data, base, limit = self._window(position)
-                here, index = position, position - base
-                tag, index = (data[index], index + 1) if data[index] < 0x80 else _varint(data, index, base)
-                wire = tag & 7
-                if wire == _LENGTH:
-                    length, index = (data[index], index + 1) if data[index] < 0x80 else _varint(data, index, base)
-                    value = base + index
-                    position = value + length
-                elif wire == _VARINT:
-                    value, index = (data[index], index + 1) if data[index] < 0x80 else _varint(data, index, base)
-                    position = base + index
-                else:
-                    value = base + index
-                    position = self._skip(tag, value, stop)
-                if not 8 <= tag < 1 << 32:
-                    raise WireError(f"a field with the impossible tag {tag}", here)
-                self._spend(1)
-                if tag in bulk and position <= limit:
-                    position += self._run(data, position - base, min(len(data), stop - base), tag)
-                if position > stop:
-                    raise self._overrun(start, stop, here, position, tag)
-                if tag not in bulk:
-                    yield tag, value, position
-        except IndexError:
-            raise self._overrun(start, stop, self.size, self.size + 1, 0) from None
+    def spend(self, steps: int) -> None:
+        """Counts the work done. Raises TooMuchWorkError at the limit, so that crafted bytes cannot keep us busy."""
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise TooMuchWorkError(f"it takes more than {MAX_WORK:,} steps to read, as many as a graph of some 150,000 nodes and weights", self._base)
 
     def _window(self, position: int) -> tuple[bytes, int, int]:
         """Bytes around a position: the data, the offset of its first byte, the last offset at which a tag and a length are whole in it."""
         if not self._base <= position <= self._limit:
+            self.spend(_READ_STEPS)
             self._data = os.pread(self._descriptor, _WINDOW, position)
             self._base, end = position, position + len(self._data)
             self._limit = self.size if end >= self.size else end - _MARGIN
         return self._data, self._base, self._limit
 
-    def _spend(self, fields: int) -> None:
-        """Counts the work done. Raises WireError when it is more than any model needs, so that crafted bytes cannot keep us busy for hours."""
-        self._fields_left -= fields
-        if self._fields_left < 0:
-            raise WireError(f"more than {_MAX_FIELDS:,} separate fields; no exporter writes that", self._base)
+    def _skim(self, data: bytes, index: int, end: int, plain: frozenset[int]) -> int:
+        """How many bytes the next fields take, as long as they are plain and short; 0 where the next field is neither."""
+        first, skimmed = index, 0
+        while index + 1 < end and (tag := data[index]) in plain and tag < 0x80:
+            wire, length = tag & 7, data[index + 1]
+            if wire == _LENGTH:
+                if length >= 0x80:
+                    break
+                index += 2 + length
+            elif index + 2 < end and wire == _VARINT and length < 0x80 and data[index + 2] != tag:
+                index += 2
+            else:
+                run = self._run(data, index, end, tag)
+                if run == 0:
+                    break
+                index += run
+            skimmed += 1
+        self.spend(skimmed // _SKIMMED_PER_STEP)
+        return index - first
 
     def _run(self, data: bytes, index: int, end: int, tag: int) -> int:
-        """How many bytes the next fields take, as long as they have this same tag; 0 where the next field is another one."""
-        if index >= end or data[index] != tag:
-            return 0
-        wire, first = tag & 7, index
+        """How many bytes the next fields take, as long as they have this same tag and no length; the last one may reach over `end`."""
+        wire = tag & 7
         if wire in (_FIXED32, _FIXED64):
             step = 5 if wire == _FIXED32 else 9
             tags = data[index:end:step]
-            return step * (len(tags) - len(tags.lstrip(bytes((tag,)))))
-        if wire == _VARINT:
-            match = _varints_tagged(tag).match(data, index, end)
-            index = match.end() if match else index
+            run = step * (len(tags) - len(tags.lstrip(bytes((tag,)))))
         else:
-            while index + 1 < end and data[index] == tag and data[index + 1] < 0x80:
-                index += 2 + data[index + 1]
-        self._spend((index - first) // _RUN_BYTES_PER_FIELD)
-        return index - first
+            match = _varints_tagged(tag).match(data, index, end) if wire == _VARINT else None
+            run = match.end() - index if match else 0
+        self.spend(run // _RUN_BYTES_PER_STEP)
+        return run
 
     def _skip(self, tag: int, position: int, stop: int) -> int:
         """The offset behind a field that is neither a varint nor length-delimited. Raises WireError for a wire type that does not exist here."""
@@ -173,7 +218,7 @@ class Source:
         while groups:
             if position >= stop:
                 raise WireError("a group without an end", position)
-            self._spend(1)
+            self.spend(2)
             data, base, _ = self._window(position)
             tag, index = _varint(data, position - base, base)
             wire, position = tag & 7, base + index

@@ -1,4 +1,4 @@
-"""TG020 to TG037: model files, as the signature reader sees them. ONNX Runtime refuses all of these, or Triton has no tensor for what they hold."""
+"""TG020 to TG038: model files, as the signature reader sees them. ONNX Runtime refuses all of these, or Triton has no tensor for what they hold."""
 
 from __future__ import annotations
 
@@ -119,5 +119,14 @@ ENTRIES = (
         "A model file stays below 2 GiB.",
         "Protobuf cannot parse more.",
         "Keep the weights beside the model: `onnx.save(model, path, save_as_external_data=True)`.",
+    ),
+    CodeEntry(
+        "TG038",
+        "model-graph-out-of-reach",
+        Consequence.FRAGILE,
+        "A model's graph has a size that exporters write.",
+        "Reading one takes a number of steps that grows with its nodes and weights, not with their bytes; files that take more than 3,000,000, as a graph of some "
+        "150,000 nodes with as many weights, are given up, so that crafted bytes keep nobody busy. Triton has no such limit.",
+        "Fuse or simplify the graph, or check that it is the right file.",
     ),
 )
