@@ -8,6 +8,7 @@ from typing import Any
 from tritongen.batching import Batching
 from tritongen.releases import Release
 from tritongen.render.findings import Findings
+from tritongen.render.onnxruntime import accelerator_options
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
@@ -34,13 +35,8 @@ def add_accelerator(
         _check_precision(model, release, findings)
         tensorrt = accelerators.gpu_execution_accelerator.add(name="tensorrt")
         tensorrt.parameters["precision_mode"] = model.precision.upper()
-        # Without a cache every start of the server, and every instance, builds all engines again: minutes before the first answer.
-        tensorrt.parameters["trt_engine_cache_enable"] = "1"
-        tensorrt.parameters["trt_engine_cache_path"] = cache_path
-        tensorrt.parameters["trt_timing_cache_enable"] = "1"
-        tensorrt.parameters["trt_timing_cache_path"] = cache_path
-        for key, value in profile_shapes(signature, batching, sizes, findings).items():
-            tensorrt.parameters[key] = value
+        tensorrt.parameters.update(accelerator_options(model.onnxruntime.tensorrt, cache_path, release))
+        tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings))
 
 
 def _check_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:
@@ -55,13 +51,13 @@ def _check_precision(model: ModelSpec, release: Release | None, findings: Findin
             consequence=consequence,
             hint="use release 26.02 or newer, or precision: fp16",
         )
-    if model.precision == "int8":
+    if model.precision == "int8" and model.onnxruntime.tensorrt.int8_calibration_table_name is None:
         message = "precision: int8 needs a model with Q/DQ nodes, or a calibration table"
         findings.advice(
             "TG111",
             ("precision",),
             message,
-            hint="quantize the ONNX file (NVIDIA's ModelOpt does), or name a table in config: with int8_calibration_table_name",
+            hint="quantize the ONNX file (NVIDIA's ModelOpt does), or name a table: onnxruntime: {tensorrt: {int8_calibration_table_name: ...}}",
         )
     if release.tensorrt_major is not None and release.tensorrt_major >= 11:
         message = (

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 DURATION_UNITS: Mapping[str, int] = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
@@ -117,5 +117,16 @@ Duration = Annotated[int, BeforeValidator(_as_duration), WithJsonSchema({"type":
 Size = Annotated[int, BeforeValidator(_as_size), WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "examples": ["512MB", "4GiB"]})]
 """A field that is written with a unit and read as whole bytes."""
 
-SomeSize = Annotated[Size, Field(ge=1)]
+
+def _check_some(value: int) -> int:
+    if value == 0:
+        raise PydanticCustomError("unit", "{message}", {"message": "a size of 0 is no memory at all; it is written like 4GiB"})
+    return value
+
+
+SomeSize = Annotated[
+    Size,
+    AfterValidator(_check_some),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN.replace("^", r"^(?![0.]+ ?[A-Za-z]+$)", 1), "examples": ["512MB", "4GiB"]}),
+]
 """A size that is not zero."""

@@ -41,13 +41,6 @@ class VersionPolicy(Strict, json_schema_extra={"examples": [{"policy": "latest",
         why="to pin what is served, whatever folders appear",
     )
 
-    @field_validator("count")
-    @classmethod
-    def _count_has_effect(cls, count: int, info: ValidationInfo) -> int:
-        if info.data.get("policy", "latest") != "latest":
-            raise problem(f"count is for policy: latest, and the policy is {info.data['policy']}", code="TG015", hint="remove count, or write policy: latest")
-        return count
-
     @field_validator("versions", mode="wrap")
     @classmethod
     def _versions_fit(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:

@@ -408,9 +408,11 @@ def test_an_operator_of_ones_own_cannot_be_proven_and_its_library_is_asked_for(t
     custom_model(tmp_path / "m.onnx")
     bare = next(finding for finding in plan_render(write(tmp_path, "source: m.onnx")).findings if finding.code == "TG140")
     assert "org.example" in bare.message
-    assert "op_library_filename" in bare.hint
-    named = plan_render(write(tmp_path, "source: m.onnx\nconfig: {model_operations: {op_library_filename: [libmine.so]}}"))
-    assert next(finding for finding in named.findings if finding.code == "TG140").hint == ""
+    assert "op_libraries: [" in bare.hint
+    for key in ("op_libraries: [libmine.so]", "config: {model_operations: {op_library_filename: [libmine.so]}}"):
+        named = plan_render(write(tmp_path, f"source: m.onnx\n{key}"))
+        assert next(finding for finding in named.findings if finding.code == "TG140").hint == ""
+        assert list(config_of(named).model_operations.op_library_filename) == ["libmine.so"]
 
 
 def test_an_opset_that_no_release_has_is_refused(tmp_path):

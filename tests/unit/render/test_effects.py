@@ -1,0 +1,145 @@
+"""Keys that have no effect in their combination: said once, at the key, and not written."""
+
+import pytest
+
+from tests.unit.render.compiling import FP32, compiled, signature
+from tritongen import dtypes
+from tritongen.diagnostics import Severity
+from tritongen.render.effects import EFFECTS
+from tritongen.signature import Signature, TensorSpec
+
+OLD, LAST_10, NEWEST = ('triton: {release: "24.03"}', 'triton: {release: "25.08"}', 'triton: {release: "26.08"}')
+TENSORRT = "accelerator: tensorrt\n"
+
+CASES = [
+    ("backend: tensorrt\naccelerator: cuda", "accelerator", "backend: tensorrt", ""),
+    ("precision: fp16", "precision", "accelerator: none", ""),
+    ("precision: int8\naccelerator: cuda", "precision", "accelerator: cuda", ""),
+    ("backend: tensorrt\ncpu_threads: 2", "cpu_threads", "backend: tensorrt", ""),
+    ("backend: tensorrt\nonnxruntime: {execution_mode: parallel, cuda: {use_tf32: false}}", "onnxruntime", "backend: tensorrt", ""),
+    ("backend: tensorrt\nop_libraries: [libmine.so]", "op_libraries", "backend: tensorrt", ""),
+    ("tensorrt: {cuda_graphs: true, stream_priority: max}", "tensorrt", "backend: onnxruntime", ""),
+    ("onnxruntime: {tensorrt: {sparsity: true}}", "onnxruntime.tensorrt", "accelerator: none", ""),
+    ("onnxruntime: {tensorrt: {engine_cache: false}}", "onnxruntime.tensorrt", "accelerator: none", ""),
+    ("instances: {kind: cpu}\nonnxruntime: {cuda: {gpu_mem_limit: 1GiB}}", "onnxruntime.cuda", "instances of kind cpu only", ""),
+    ("instances: {kind: model}\nonnxruntime: {cuda: {use_tf32: true}}", "onnxruntime.cuda", "kind model only", ""),
+    ("instances: {kind: gpu}\nonnxruntime: {execution_mode: parallel}", "onnxruntime.execution_mode", "instances of kind gpu only", ""),
+    ("accelerator: cuda\nonnxruntime: {execution_mode: parallel}", "onnxruntime.execution_mode", "instances of kind gpu only", ""),
+    ("onnxruntime: {inter_op_threads: 2}", "onnxruntime.inter_op_threads", "execution_mode: sequential", ""),
+    ("onnxruntime: {execution_mode: parallel, enable_mem_pattern: true}", "onnxruntime.enable_mem_pattern", "execution_mode: parallel", ""),
+    (
+        f"{TENSORRT}onnxruntime: {{tensorrt: {{engine_cache: false, engine_cache_prefix: a}}}}",
+        "onnxruntime.tensorrt.engine_cache_prefix",
+        "engine_cache: false",
+        "",
+    ),
+    (
+        f"{TENSORRT}onnxruntime: {{tensorrt: {{timing_cache: false, force_timing_cache: true}}}}",
+        "onnxruntime.tensorrt.force_timing_cache",
+        "timing_cache: false",
+        "",
+    ),
+    (f"{TENSORRT}onnxruntime: {{tensorrt: {{dla_core: 0}}}}", "onnxruntime.tensorrt.dla_core", "precision: fp32", ""),
+    (
+        f"{TENSORRT}precision: fp16\nonnxruntime: {{tensorrt: {{int8_calibration_table_name: t}}}}",
+        "onnxruntime.tensorrt.int8_calibration_table_name",
+        "precision: fp16",
+        LAST_10,
+    ),
+    (
+        f"{TENSORRT}onnxruntime: {{tensorrt: {{int8_use_native_calibration_table: true}}}}",
+        "onnxruntime.tensorrt.int8_use_native_calibration_table",
+        "no int8_calibration_table_name",
+        "",
+    ),
+    (f"{TENSORRT}onnxruntime: {{tensorrt: {{build_heuristics: true}}}}", "onnxruntime.tensorrt.build_heuristics", "TensorRT 10.13.2.6", LAST_10),
+    (
+        f"{TENSORRT}onnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false, jit_convolutions: true}}}}}}",
+        "onnxruntime.tensorrt.tactic_sources.cudnn",
+        "TensorRT 11.2.1 of release 26.08",
+        NEWEST,
+    ),
+    ("versions: {policy: all, count: 3}", "versions.count", "versions.policy: all", ""),
+]
+
+
+@pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
+def test_a_key_without_effect_is_said_at_its_place_with_what_stands_against_it(keys, key, against, top):
+    outcome = compiled(keys, top=top)
+    found = outcome.only("TG117")
+    assert str(found.location) == key
+    assert found.message.startswith(key)
+    assert against in found.message
+    assert found.consequence
+    assert found.hint
+    assert found.severity is Severity.WARNING
+    assert outcome.codes == ["TG117"]
+
+
+@pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
+def test_it_is_advice_where_it_was_written_for_all_models(keys, key, against, top):
+    assert compiled(keys, top=top, inherited=(key.split(".")[0],)).only("TG117").severity is Severity.ADVICE
+
+
+@pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
+def test_it_is_not_written(keys, key, against, top):
+    config = compiled(keys, top=top).config
+    assert not [name for name in config.parameters if name in ("inter_op_thread_count", "enable_mem_pattern", "gpu_mem_limit", "intra_op_thread_count")]
+    assert "libmine.so" not in config.model_operations.op_library_filename
+    written = {name for each in config.optimization.execution_accelerators.gpu_execution_accelerator for name in each.parameters}
+    gone = ("use_tf32", "trt_engine_cache_prefix", "trt_force_timing_cache", "trt_dla_enable", "int8_calibration_table_name", "trt_build_heuristics_enable")
+    assert not written & set(gone)
+
+
+@pytest.mark.parametrize(
+    ("keys", "top"),
+    [
+        ("backend: tensorrt\naccelerator: none\nprecision: fp16\ntensorrt: {busy_wait_events: true}", LAST_10),
+        ("onnxruntime: {execution_mode: parallel, inter_op_threads: 2}", ""),
+        ("instances: {kind: gpu}\nonnxruntime: {execution_mode: sequential, cuda: {use_tf32: false}}", ""),
+        ("instances: [{kind: cpu}, {kind: gpu}]\ncpu_threads: 1\nonnxruntime: {execution_mode: parallel, cuda: {use_tf32: false}}", ""),
+        (f"{TENSORRT}precision: fp16\nonnxruntime: {{tensorrt: {{dla_core: 0, tactic_sources: {{cudnn: false}}}}}}", LAST_10),
+        (f"{TENSORRT}onnxruntime: {{tensorrt: {{build_heuristics: true}}}}", OLD),
+        (f"{TENSORRT}onnxruntime: {{tensorrt: {{tactic_sources: {{jit_convolutions: true}}}}}}", NEWEST),
+        ("version: auto\nversions: {policy: all, count: 3}", ""),
+        ("precision: fp32\nversions: {policy: all, count: 1}", ""),
+    ],
+)
+def test_what_has_an_effect_or_says_the_default_is_fine(keys, top):
+    assert compiled(keys, top=top).codes == []
+
+
+def test_a_mixed_list_of_tactic_sources_keeps_what_tensorrt_11_has():
+    keys = f"{TENSORRT}onnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false, cublas: false, jit_convolutions: true}}}}}}"
+    outcome = compiled(keys, top=NEWEST)
+    assert [str(found.location).rpartition(".")[2] for found in outcome.found] == ["cudnn", "cublas"]
+    (accelerator,) = outcome.config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.parameters["trt_tactic_sources"] == "+JIT_CONVOLUTIONS"
+
+
+def test_int8_tables_are_of_no_use_to_tensorrt_11():
+    keys = f"{TENSORRT}precision: int8\nonnxruntime: {{tensorrt: {{int8_calibration_table_name: t}}}}"
+    assert "TensorRT 11" in compiled(keys, top=NEWEST).only("TG117").message
+
+
+def test_all_that_has_no_effect_is_said_at_once_and_inner_keys_with_their_section():
+    keys = "precision: fp16\ninstances: {kind: cpu}\nonnxruntime: {inter_op_threads: 2, cuda: {use_tf32: false}, tensorrt: {dla_core: 0}}"
+    places = [str(found.location) for found in compiled(keys).found]
+    assert places == ["precision", "onnxruntime.tensorrt", "onnxruntime.cuda", "onnxruntime.inter_op_threads"]
+
+
+@pytest.mark.parametrize(("wire", "said"), [("FP16", True), ("BYTES", True), ("BOOL", True), ("FP32", False), ("INT64", False)])
+def test_labels_are_for_outputs_that_can_be_classified(wire, said):
+    model = Signature((TensorSpec("x", FP32, ("N", 8)),), (TensorSpec("y", dtypes.from_wire(wire), ("N", 8)),))
+    outcome = compiled("labels: {y: names.txt}", model)
+    assert [str(found.location) for found in outcome.found] == (["labels.y"] if said else [])
+    assert outcome.config.output[0].label_filename == "labels.txt"
+
+
+def test_every_row_of_the_table_is_tried():
+    tried = {key for _, key, _, _ in CASES} | {f"onnxruntime.tensorrt.tactic_sources.{name}" for name in ("cublas", "cublas_lt")}
+    assert {".".join(map(str, effect.key)) for effect in EFFECTS} == tried
+
+
+def test_a_model_that_says_nothing_has_no_idle_key():
+    assert compiled("", signature()).codes == []
