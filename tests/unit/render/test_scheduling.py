@@ -7,6 +7,7 @@ from tritongen.diagnostics import Severity
 from tritongen.modelconfig import parse_pbtxt
 
 CONVOLUTIONAL = signature(("N", 3, 8, 8), convolves=True)
+SECOND_LEVEL = "priority_queue_policy { key: 2 value { default_timeout_microseconds: 1000000 } }"
 
 
 def scheduler(text):
@@ -30,8 +31,7 @@ def scheduler(text):
         ("queue: {priority_levels: 3}", "priority_levels: 3 default_priority_level: 3"),
         (
             "queue: {priority_levels: 2, default_priority_level: 1, max_queue_size: 9, priority_queue_policy: {2: {default_timeout: 1s}}}",
-            "priority_levels: 2 default_priority_level: 1 default_queue_policy { max_queue_size: 9 }"
-            " priority_queue_policy { key: 2 value { default_timeout_microseconds: 1000000 } }",
+            f"priority_levels: 2 default_priority_level: 1 default_queue_policy {{ max_queue_size: 9 }} {SECOND_LEVEL}",
         ),
     ],
 )

@@ -31,8 +31,8 @@ ENTRIES = (
         "timeout-that-does-not-fit",
         Consequence.MISBEHAVES,
         "The time that a request may wait is longer than the queue delay, and shorter than the slo.",
-        "Triton looks at the timeout while a batch is gathered: one that is over before the delay rejects requests on an idle server. One that is not below the slo"
-        " lets requests through that are answered too late.",
+        "Triton looks at the timeout while a batch is gathered: one that is over before the delay rejects requests on an idle server (tried on 24.10). One that"
+        " is not below the slo lets requests through that are answered too late.",
         "Write `max_queue_delay` < `default_timeout` < slo, with the time of an execution between the last two.",
         "slo: {p99: 20ms}\nqueue: {default_timeout: 30ms}",
         "slo: {p99: 20ms}\nqueue: {default_timeout: 10ms}",
@@ -42,8 +42,8 @@ ENTRIES = (
         "copies-on-unknown-cores",
         Consequence.SLOW,
         "The number of cores is known where several copies of a model run on the CPU.",
-        "By default each copy of an ONNX model starts as many threads as there are cores, and they hinder each other. What is rendered does not depend on the machine"
-        " that it is rendered on, so the cores of the server have to be told; without that, each copy gets one thread.",
+        "By default each copy of an ONNX model starts as many threads as there are cores, and they hinder each other. What is rendered does not depend on the"
+        " machine that it is rendered on, so the cores of the server have to be told; without that, each copy gets one thread.",
         "Write `triton: {cpus: 8}` with the cores of the server's container, or `cpu_threads` for the model.",
         "instances: [{kind: cpu, count: 2}]",
         'triton: {release: "25.08", cpus: 8}\n# and for a model\ninstances: [{kind: cpu, count: 2}]',
@@ -53,8 +53,8 @@ ENTRIES = (
         "key-that-needs-a-server-option",
         Consequence.IGNORED,
         "A rate limiter and a host policy need an option of the server.",
-        "Without --rate-limit=execution_count Triton never looks at resources and priorities; without --host-policy a policy's name means nothing. Neither is said"
-        " when the model is loaded (core/src/rate_limiter.cc).",
+        "Without --rate-limit=execution_count Triton never looks at resources and priorities; without --host-policy a policy's name means nothing. Neither is"
+        " said when the model is loaded (core/src/rate_limiter.cc).",
         "Start the server with the option that the message names.",
     ),
     CodeEntry(
