@@ -20,6 +20,7 @@ CAUSES = {
     "TG220": rf"{_NO_BACKEND}|{_NO_VERSION}|{_NO_CONFIG}",
     "TG221": _NO_CONFIG,
     "TG222": _NO_CONFIG,
+    "TG223": r"failed to stat file",
     "TG224": rf"{_NO_VERSION}|{_NO_BACKEND}",
     "TG225": _STAT,
     "TG226": _STAT,
@@ -86,6 +87,8 @@ CAUSES = {
     "TG347": r"optional input|for ragged input|configuration expects \d+ inputs, model provides",
     "TG360": _PARSER,
     "TG381": r"unable to find backend library",
+    "TG390": r"SyntaxError|IndentationError",
+    "TG391": r"has no attribute 'TritonPythonModel'",
 }
 """Code → a regular expression that Triton's reason matches."""
 
@@ -107,6 +110,10 @@ NOT_SHOWN = {
     "TG355": "a deep-learning accelerator of Jetson",
     "TG357": "about TensorRT plans",
     "TG361": "an ONNX Runtime of releases before 24.10",
+    "TG393": "the embedded server has no vllm backend",
+    "TG394": "the embedded server has no vllm backend",
+    "TG396": "the embedded server has no vllm backend",
+    "TG397": "the embedded server has no vllm backend",
 }
 """Rules whose refusal this server cannot show, and why; their cases are judged by the rules alone (tests/unit/rules)."""
 
