@@ -9,57 +9,30 @@ from collections.abc import Iterator
 
 from tritongen.known_issues import issues_of
 from tritongen.rules import autocomplete
+from tritongen.rules.backend_names import BACKEND_OF_PLATFORM, NVIDIAS, meant_by, slip_of
 from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import backend_of_file, fully_seen, is_foreign, model_files, place
 from tritongen.rules.resolve import KNOWN_BACKENDS
 from tritongen.rules.rule import Consequence, Finding, Rule
 
-_BACKEND_OF_PLATFORM = {platform: backend.name for backend in KNOWN_BACKENDS for platform in backend.platforms}
 _PAIRED = {backend.name: backend.platforms for backend in KNOWN_BACKENDS if backend.platforms}
 """Backends whose platform core checks; all others may state any platform."""
 
-_MEANT = {
-    **_BACKEND_OF_PLATFORM,
-    "onnx": "onnxruntime",
-    "ort": "onnxruntime",
-    "onnx_runtime": "onnxruntime",
-    "onnxruntime_backend": "onnxruntime",
-    "onnx-runtime": "onnxruntime",
-    "trt": "tensorrt",
-    "tensor_rt": "tensorrt",
-    "plan": "tensorrt",
-    "tensorrt_backend": "tensorrt",
-    "torch": "pytorch",
-    "libtorch": "pytorch",
-    "torchscript": "pytorch",
-    "pytorch_backend": "pytorch",
-    "py": "python",
-    "python3": "python",
-    "python_backend": "python",
-}
-"""What people write, in lower case, and the backend that they mean."""
-
 _UNTOUCHED = re.compile(r"[A-Za-z0-9_.~-]+")
 _IMPOSSIBLE = re.compile(r"[\s/?\x00-\x1f\x7f]")
-
-
-def _meant(word: str) -> str:
-    """The backend that a wrong name stands for; empty where nobody can tell."""
-    lower = word.lower()
-    return lower if lower in {backend.name for backend in KNOWN_BACKENDS} else _MEANT.get(lower, "")
 
 
 def _unknown_platform(context: ModelContext) -> Iterator[Finding]:
     platform = context.config.platform
     if context.is_ensemble or not platform or context.resolved.backend:
         return
-    backend = _meant(platform)
+    backend = meant_by(platform)
     hint = (
         f'write `backend: "{backend}"` in place of the platform'
         if backend
         else 'write `backend: "<name of the backend>"`; an ensemble has `platform: "ensemble"`'
     )
-    known = ", ".join(sorted(_BACKEND_OF_PLATFORM))
+    known = ", ".join(sorted(BACKEND_OF_PLATFORM))
     yield Finding(f"platform '{platform}' does not exist, and there is no backend; platforms are {known} and ensemble", ("platform",), hint)
 
 
@@ -67,18 +40,21 @@ def _mismatch(context: ModelContext) -> Iterator[Finding]:
     backend, platform = context.config.backend, context.config.platform
     if context.is_ensemble or not platform or backend not in _PAIRED or platform in _PAIRED[backend]:
         return
-    owner = _BACKEND_OF_PLATFORM.get(platform)
+    owner = BACKEND_OF_PLATFORM.get(platform)
     hint = f'remove `platform: "{platform}"`' + (f', or write `backend: "{owner}"`' if owner else "")
     yield Finding(f"platform '{platform}' does not belong to backend '{backend}', whose platform is {' or '.join(_PAIRED[backend])}", ("platform",), hint)
 
 
 def _wrong_backend(context: ModelContext) -> Iterator[Finding]:
     name = context.config.backend
-    meant = _meant(name)
-    if context.is_ensemble or context.config.runtime or not meant or meant == name or _brings_its_own(context, name):
+    if context.is_ensemble or context.config.runtime or name in NVIDIAS or _brings_its_own(context, name):
         return
-    what = "is the name of a platform" if name in _BACKEND_OF_PLATFORM else "does not exist"
-    yield Finding(f"backend '{name}' {what}; the backend is called '{meant}'", ("backend",), f'write `backend: "{meant}"`')
+    if meant := meant_by(name):
+        what = "is the name of a platform" if name in BACKEND_OF_PLATFORM else "does not exist"
+        yield Finding(f"backend '{name}' {what}; the backend is called '{meant}'", ("backend",), f'write `backend: "{meant}"`')
+    elif meant := slip_of(name):
+        hint = f'did you mean `backend: "{meant}"`? A backend of your own of that name: write `# tritongen: ignore[TG232]` above the line'
+        yield Finding(f"backend '{name}' is none of NVIDIA's, and its name is that of '{meant}' misspelt", ("backend",), hint)
 
 
 def _brings_its_own(context: ModelContext, backend: str) -> bool:
@@ -212,8 +188,8 @@ RULES: tuple[Rule, ...] = (
         Consequence.REFUSED,
         "The backend is called by its own name.",
         "'unable to find backend library for backend ..., try specifying runtime': the advice misleads, the name is wrong "
-        "(core/src/backend_model.cc; tried on 24.10). Names that "
-        "are not known to be slips are taken for custom backends.",
+        "(core/src/backend_model.cc; tried on 24.10). A name that resembles none of NVIDIA's is taken for a custom backend, and so is one whose library "
+        "lies in the model's folder.",
         'backend: "onnxruntime_onnx"',
         'backend: "onnxruntime"',
         check=_wrong_backend,
