@@ -6,6 +6,7 @@ Messages and maps merge key by key; a list of messages that carry a `name` (inpu
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,9 @@ _INT_RANGES = {
     FieldDescriptor.TYPE_UINT32: (0, 2**32 - 1),
     FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
 }
+
+_MOST = {FieldDescriptor.TYPE_FLOAT: (2 - 2**-23) * 2.0**127, FieldDescriptor.TYPE_DOUBLE: sys.float_info.max}
+"""The largest number of each kind: protobuf makes infinity of a larger one, and Python cannot convert a huge integer at all."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def _merge_list(message: Any, field: Any, value: object, path: Path, problems: l
         del target[:]
     for index, item in enumerate(value):
         name = item.get("name") if isinstance(item, Mapping) else None
-        if by_name and name not in by_name:
+        if by_name and not (isinstance(name, str) and name in by_name):
             known = ", ".join(f"'{known_name}'" for known_name in by_name)
             problems.append(OverlayProblem((*path, index), f"no {field.name} named {_show(name)} in the model", f"the model has {known}"))
             continue
@@ -142,7 +146,7 @@ def _scalar(field: Any, value: object, path: Path, problems: list[OverlayProblem
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         problems.append(OverlayProblem(path, f"expected a whole number from {low} to {high}, got {_show(value)}"))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif isinstance(value, int | float) and not isinstance(value, bool) and -(most := _MOST[field.type]) <= value <= most:
         return float(value)
     else:
         problems.append(OverlayProblem(path, f"expected a number, got {_show(value)}"))
