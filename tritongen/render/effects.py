@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tritongen.diagnostics import Location
+from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_given, key_text, value_of, without
@@ -62,7 +62,7 @@ def effective(model: ModelSpec, signature: Signature, release: Release | None, f
     return model
 
 
-def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> Findings:
+def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> list[Diagnostic]:
     """What `triton` says without an effect on any model."""
     findings = Findings("", locate, lambda key: False)
     default = type(spec.triton).model_fields["engine_cache"].default
@@ -74,7 +74,7 @@ def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> Findings:
             consequence="nothing is kept there; plans of backend tensorrt are files of the repository",
             hint="remove it, or add accelerator: tensorrt to a model",
         )
-    return findings
+    return findings.found
 
 
 def _is_onnx(facts: Facts) -> bool:

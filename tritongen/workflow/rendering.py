@@ -16,6 +16,7 @@ from tritongen.errors import InputError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, prove
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render import Compiled, Findings, build_entry, compile_model
+from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
 from tritongen.render.judging import ProvenFile, judge_entry
 from tritongen.render.proving import judge_proof
@@ -91,7 +92,7 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
 def _render_all(loaded: LoadedSpec, root: Path, workspace: Workspace, prove_limit_bytes: int) -> tuple[list[Entry], list[Diagnostic]]:
     """Every model's folder, and what there is to say. Raises InputError with everything that is wrong."""
     entries: list[Entry] = []
-    found = list(release_findings(loaded))
+    found = [*release_findings(loaded), *idle_target(loaded.spec, loaded.locate)]
     for index, model in enumerate(loaded.spec.models):
         findings = _findings(loaded, index)
         try:

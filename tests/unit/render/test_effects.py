@@ -4,9 +4,10 @@ import pytest
 
 from tests.unit.render.compiling import FP32, compiled, signature
 from tritongen import dtypes
-from tritongen.diagnostics import Severity
-from tritongen.render.effects import EFFECTS
+from tritongen.diagnostics import Location, Severity
+from tritongen.render.effects import EFFECTS, idle_target
 from tritongen.signature import Signature, TensorSpec
+from tritongen.spec.models import Spec
 
 OLD, LAST_10, NEWEST = ('triton: {release: "24.03"}', 'triton: {release: "25.08"}', 'triton: {release: "26.08"}')
 TENSORRT = "accelerator: tensorrt\n"
@@ -134,6 +135,21 @@ def test_labels_are_for_outputs_that_can_be_classified(wire, said):
     outcome = compiled("labels: {y: names.txt}", model)
     assert [str(found.location) for found in outcome.found] == (["labels.y"] if said else [])
     assert outcome.config.output[0].label_filename == "labels.txt"
+
+
+@pytest.mark.parametrize(
+    ("cache", "model", "said"),
+    [
+        ("/cache", {}, True),
+        ("/cache", {"backend": "tensorrt"}, True),
+        ("/cache", {"accelerator": "tensorrt"}, False),
+        ("/engine-cache", {}, False),
+    ],
+)
+def test_a_folder_for_engines_is_for_models_that_have_some(cache, model, said):
+    spec = Spec.model_validate({"version": 1, "triton": {"engine_cache": cache}, "models": [{"name": "m", "source": "m.onnx", **model}]})
+    found = idle_target(spec, lambda key: Location(".".join(map(str, key))))
+    assert [(finding.code, str(finding.location)) for finding in found] == ([("TG117", "triton.engine_cache")] if said else [])
 
 
 def test_every_row_of_the_table_is_tried():
