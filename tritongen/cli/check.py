@@ -32,7 +32,7 @@ _WORDS = "Codes (TG262), beginnings of codes (TG26) or names, separated by comma
 @click.option("-o", "--output", type=OutputPath(), help="Write the report to a file; - is stdout.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended without changing the meaning.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
-@click.option("--explain", metavar="CODE", help="Say all there is to say about a code, and end.")
+@click.option("--explain", metavar="CODE", help="Say all there is to say about a code, or list those that begin so (TG26), and end.")
 @click.option("--strict/--no-strict", default=None, help="Exit 1 for warnings too.")
 def command(
     paths: tuple[Path, ...],

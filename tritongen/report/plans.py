@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tritongen.report.text import printable
 from tritongen.repository import Action, Change, Plan
 
 _DONE = {Action.CREATE: "created", Action.REPLACE: "replaced", Action.KEEP: "unchanged", Action.CONFLICT: "conflict", Action.ORPHAN: "orphan"}
@@ -13,10 +14,10 @@ _ORPHAN = "is not in the spec any more; it was left where it is, and Triton stil
 
 def format_plan(plan: Plan, *, done: bool = False) -> str:
     """The plan as lines of text, in the past tense when `done`."""
-    lines = [str(plan.root)]
+    lines = [printable(str(plan.root))]
     for change in plan.changes:
         verb = _DONE[change.action] if done else change.action.value
-        lines.append(f"  {click.style(f'{verb:<9}', fg=_COLOURS[change.action])} {change.name}{_details(change)}")
+        lines.append(f"  {click.style(f'{verb:<9}', fg=_COLOURS[change.action])} {printable(change.name)}{_details(change)}")
     return "\n".join(lines)
 
 
@@ -26,4 +27,4 @@ def _details(change: Change) -> str:
         notes.append(_ORPHAN)
     if change.carried and change.action is Action.REPLACE:
         notes.append(f"kept: {', '.join(str(path) for path in change.carried)}")
-    return "".join(f"\n            {note}" for note in notes)
+    return "".join(f"\n            {printable(note)}" for note in notes)

@@ -121,17 +121,17 @@ def _url_name(context: ModelContext) -> Iterator[Finding]:
     if not name or _UNTOUCHED.fullmatch(name):
         return
     wrong = sorted({character for character in name if not _UNTOUCHED.fullmatch(character)})
-    listed = ", ".join(repr(character) for character in wrong)
+    listed = ", ".join(f"'{character}'" for character in wrong)
     hint = "use letters, digits, '_', '-' and '.' only: " + re.sub(r"[^A-Za-z0-9_.~-]+", "_", name)
     if _IMPOSSIBLE.search(name):
         message = (
-            f"the model's name {name!r} has {listed}, which no URL can hold: Triton does not decode %20 and the like, so the model cannot be "
+            f"the model's name '{name}' has {listed}, which no URL can hold: Triton does not decode %20 and the like, so the model cannot be "
             f"asked over HTTP (over gRPC it can)"
         )
         yield Finding(message, ("name",) if context.has_config else (), hint, consequence=Consequence.FAILS)
     else:
         message = (
-            f"the model's name {name!r} has {listed}; clients that encode it in a URL, as tritonclient.http does, ask for another name: Triton "
+            f"the model's name '{name}' has {listed}; clients that encode it in a URL, as tritonclient.http does, ask for another name: Triton "
             f"does not decode it"
         )
         yield Finding(message, ("name",) if context.has_config else (), hint)

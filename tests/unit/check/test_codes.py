@@ -69,8 +69,15 @@ def test_an_unknown_code_is_said_with_the_closest():
         explain("name-in-to-repositories")
     assert caught.value.diagnostics[0].hint == "did you mean name-in-two-repositories?"
     with pytest.raises(InputError, match="no code"):
-        explain("TG20")
+        explain("TG2999")
     assert find_code("tg229") is codes()["TG229"]
+
+
+@pytest.mark.parametrize("word", ["TG22", "tg22", " TG22 "])
+def test_the_beginning_of_codes_lists_them(word):
+    lines = explain(word).splitlines()
+    assert [line.split()[0] for line in lines] == [code for code in codes() if code.startswith("TG22")]
+    assert all(codes()[line.split()[0]].summary in line for line in lines)
 
 
 def test_the_page_of_all_codes_is_fresh():

@@ -113,7 +113,7 @@ def test_an_unknown_release_is_a_warning(config, tritongen):
         (["--ignore", "unknown-feild"], "did you mean unknown-field?"),
         (["--release", "25.8"], "as in 25.08"),
         (["--gpus", "-1"], "--gpus"),
-        (["--explain", "TG2"], "codes that begin so"),
+        (["--explain", "TG2999"], "no beginning of one"),
         (["--format", "xml"], "xml"),
         (["--format", "json", "--diff"], "-o"),
         (["-o", "no/such/folder/report"], "TG079"),
@@ -169,3 +169,16 @@ def test_a_dash_is_stdout(tmp_path, tritongen, monkeypatch):
     (tmp_path / "r/m/config.pbtxt").write_text("bogus: 1\n")
     assert '"diagnostics"' in tritongen("check", "r", "--format", "json", "-o", "-").out
     assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_a_folder_whose_name_is_no_utf8_is_shown_by_its_bytes(form, tmp_path, tritongen):
+    folder = tmp_path / "repository" / os.fsdecode(b"caf\xe9 \xff\x1b[2J")
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(CONFIG.format(name="m"))
+    (folder / os.fsdecode(b"v\xff")).symlink_to("nowhere")
+    out = tritongen("check", tmp_path / "repository", "--format", form).out
+    out.encode("utf-8")
+    assert "\\udc" not in out.lower()
+    assert "\x1b" not in out
+    assert ("%FF" in out) if form == "sarif" else ("\\xff" in out)
