@@ -47,7 +47,9 @@ scalars = st.one_of(
 )
 KEYS = """
     version triton release engine_cache repository defaults models name source package path backend accelerator precision batching max preferred
-    max_queue_delay shapes min opt instances kind count gpus cpu_threads warmup samples labels versions policy config
+    max_queue_delay eager pinned_memory queue overload slo p50 p99 priority_levels default_priority_level priority_queue_policy max_queue_size default_timeout
+    preserve_ordering 1 profiles dla host_policy rate_limiter resources priority global cpus shapes min opt instances kind count gpus cpu_threads warmup samples
+    labels versions policy config
 """
 keys = st.one_of(st.text(max_size=6), st.sampled_from(KEYS.split()))
 anything = st.recursive(scalars, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(keys, inner, max_size=5)), max_leaves=20)
