@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tritongen.check.codes import CodeEntry, closest_code, codes, find_code
+from tritongen.check.codes import CodeEntry, closest_code, codes
 from tritongen.check.selection import matching_codes
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
@@ -52,15 +52,19 @@ A finding's severity follows from what Triton does: **refused** and **fails** ar
 
 
 def explain(word: str) -> str:
-    """The page of a code or a name, as text. Raises InputError (TG071) where there is no such code."""
-    entry = find_code(word)
-    if entry is None:
-        several, close = sorted(matching_codes(word)), closest_code(word)
+    """The page of a code or a name, as text; for the beginning of codes (`TG22`) a line for each. Raises InputError (TG071) where there is no such code."""
+    found = [codes()[code] for code in sorted(matching_codes(word))]
+    if not found:
+        close = closest_code(word)
         hint = f"did you mean {close}?" if close else "docs/rules.md lists all codes"
-        if several:
-            hint = f"codes that begin so are {', '.join(several[:12])}{' and more' if len(several) > 12 else ''}"
-        raise InputError([Diagnostic("TG071", f"there is no code and no rule {word[:60]!r}", hint=hint)])
-    return "\n".join(_page(entry)) + "\n"
+        raise InputError([Diagnostic("TG071", f"there is no code, no beginning of one and no rule {word[:60]!r}", hint=hint)])
+    return "\n".join(_page(found[0]) if len(found) == 1 else _list(found)) + "\n"
+
+
+def _list(entries: Sequence[CodeEntry]) -> Iterator[str]:
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        yield f"{entry.code}  {entry.name:<{width}}  {entry.summary}"
 
 
 def _page(entry: CodeEntry) -> Iterator[str]:

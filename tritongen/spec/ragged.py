@@ -25,7 +25,9 @@ _REQUEST_DIMS = "-1 for a size that varies"
 
 def _check_dim(value: int) -> int:
     if value == 0 or value < -1:
-        raise problem(f"a dimension is a size of at least 1, or {_REQUEST_DIMS}; got {value}", consequence="Triton refuses other dims", hint="write -1, or the size")
+        raise problem(
+            f"a dimension is a size of at least 1, or {_REQUEST_DIMS}; got {value}", consequence="Triton refuses other dims", hint="write -1, or the size"
+        )
     return value
 
 
@@ -38,7 +40,14 @@ def _input_forms(value: object) -> object:
     if isinstance(value, str):
         raise problem(f"expected a list of inputs, got {describe(value)}", code="TG010", hint=f"write inputs: [{value}]")
     if isinstance(value, list | tuple):
-        raise_all([problem(f"expected the name of an input, got {describe(item)}", code="TG010", hint="put it in quotes") for item in value if not isinstance(item, str)], value)
+        raise_all(
+            [
+                problem(f"expected the name of an input, got {describe(item)}", code="TG010", hint="put it in quotes")
+                for item in value
+                if not isinstance(item, str)
+            ],
+            value,
+        )
         raise_all([problem(f"'{name}' is listed twice", hint="name it once") for name in dict.fromkeys(value) if list(value).count(name) > 1], value)
         value = {name: [-1] for name in value}
     if isinstance(value, Mapping) and not value:
