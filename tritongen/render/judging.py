@@ -11,7 +11,7 @@ from tritongen.diagnostics import Severity
 from tritongen.modelconfig import read_config
 from tritongen.proof import Proof
 from tritongen.releases import Release
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
 from tritongen.render.origins import origin
 from tritongen.repository import CopiedFile, Entry, TextFile
 from tritongen.repository.scan import FileFacts, ModelFolder
@@ -30,6 +30,9 @@ _TOLD = {
     "TG373": "add max to preferred, or write preferred: none",
 }
 """Advice that follows from the spec alone, and what to write there in place of the rule's hint for a config; nothing where that fits both."""
+
+_MEANT: Mapping[str, Key] = {"TG304": ("onnxruntime", "graph_optimization")}
+"""Rules about numbers that mean something else than they seem to → the key of the spec that has words for them: whoever wrote the word meant it."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,9 @@ def _add(rule: Rule, finding: Finding, model: ModelSpec, findings: Findings) -> 
     consequence = finding.consequence or rule.consequence
     if consequence.severity is Severity.ADVICE and rule.code not in _TOLD:
         return
-    add = {Severity.ERROR: findings.error, Severity.WARNING: findings.warning, Severity.ADVICE: findings.advice}[consequence.severity]
     key = origin(finding.key, model)
+    if _MEANT.get(rule.code) == key:
+        return
+    add = {Severity.ERROR: findings.error, Severity.WARNING: findings.warning, Severity.ADVICE: findings.advice}[consequence.severity]
     hint = finding.hint if key[:1] == ("config",) else _TOLD.get(rule.code) or finding.hint
     add(rule.code, key, finding.message, consequence=consequence.words, hint=hint)

@@ -116,3 +116,11 @@ def test_a_rule_about_the_config_points_at_the_key(tmp_path):
     found = next(diagnostic for diagnostic in error.value.diagnostics if diagnostic.code == "TG292")
     assert found.location.line == 9
     assert "ONNX Runtime 1.17.2" in found.message
+
+
+@pytest.mark.parametrize(("keys", "said"), [("onnxruntime: {graph_optimization: basic}", False), ("config: {optimization: {graph: {level: -1}}}", True)])
+def test_a_level_that_is_asked_for_by_its_word_is_meant(tmp_path, keys, said):
+    networks.mlp(tmp_path / "m.onnx")
+    (tmp_path / "spec.yaml").write_text(f"version: 1\nmodels:\n  - name: m\n    source: m.onnx\n    {keys}\n")
+    with plan_render(tmp_path / "spec.yaml") as rendering:
+        assert ("TG304" in [finding.code for finding in rendering.findings]) is said
