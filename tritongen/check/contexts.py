@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tritongen.errors import ModelFileError
-from tritongen.modelconfig.reading import ReadConfig, read_config
+from tritongen.modelconfig.reading import ReadConfig, read_config, unread_config
 from tritongen.repository.scan import CONFIG_NAME, ModelFolder
 from tritongen.rules.context import TEXT_BYTES, ModelContext, ModelFile, ServerFacts
 from tritongen.rules.vllm import ENGINE_ARGUMENTS
@@ -46,7 +46,15 @@ def load_model(folder: ModelFolder, server: ServerFacts) -> LoadedModel:
 
 def load_lone_config(path: Path, text: bytes, server: ServerFacts) -> LoadedModel:
     """A config.pbtxt of which nothing else is known."""
-    read = read_config(text, str(path))
+    return _lone(path, read_config(text, str(path)), server, text)
+
+
+def large_lone_config(path: Path, size: int, server: ServerFacts) -> LoadedModel:
+    """A config.pbtxt with more bytes than are read."""
+    return _lone(path, unread_config(size, str(path)), server, b"")
+
+
+def _lone(path: Path, read: ReadConfig, server: ServerFacts, text: bytes) -> LoadedModel:
     return LoadedModel(ModelContext(read.config.name, read.config, True, server, read.locate, text=text), read, path)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritongen.check.contexts import LoadedModel, load_lone_config, load_model
+from tritongen.check.contexts import LoadedModel, large_lone_config, load_lone_config, load_model
 from tritongen.check.evaluate import evaluate_models, judged_codes
 from tritongen.check.findings import CheckFinding
 from tritongen.check.reading import described
@@ -16,6 +16,7 @@ from tritongen.check.suppression import Suppression, read_suppressions, unused
 from tritongen.check.targets import Target, TargetKind
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import RepositoryError
+from tritongen.modelconfig.reading import MAX_BYTES
 from tritongen.repository.scan import ModelFolder, scan_model, scan_repository
 from tritongen.rules import RULES, Rule, ServerFacts
 from tritongen.rules.rule import Consequence
@@ -75,7 +76,7 @@ def load_groups(targets: Sequence[Target], server: ServerFacts) -> tuple[Group, 
         if target.kind is TargetKind.MODEL:
             groups.append(_model_folder(target.path, server))
         elif target.kind is TargetKind.CONFIG:
-            groups.append(Group((load_lone_config(target.path, read_bytes(target.path), server),)))
+            groups.append(Group((_lone_config(target.path, server),)))
     return tuple(groups)
 
 
@@ -150,6 +151,15 @@ def _loaded(folder: ModelFolder, server: ServerFacts) -> tuple[LoadedModel, list
     known = load_model(dataclasses.replace(folder, entries={name: facts for name, facts in folder.entries.items() if "/" not in name}), server)
     blind = dataclasses.replace(known.context, folder=None, models={}) if not folder.config_problem else known.context
     return dataclasses.replace(known, context=blind), [described(diagnostic)]
+
+
+def _lone_config(path: Path, server: ServerFacts) -> LoadedModel:
+    """A config.pbtxt alone. One that is too large is not read, as in a repository. Raises InputError (TG001) where it cannot be read."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = 0  # reading it says what is wrong
+    return large_lone_config(path, size, server) if size > MAX_BYTES else load_lone_config(path, read_bytes(path), server)
 
 
 def _model_folder(path: Path, server: ServerFacts) -> Group:

@@ -140,13 +140,18 @@ class ReadConfig:
         return self._source.location(0)
 
 
+def unread_config(size: int, path: str) -> ReadConfig:
+    """What is said of a config.pbtxt of more than MAX_BYTES, which is not read."""
+    message = f"config.pbtxt was not read: it has {size:,} bytes, and more than {MAX_BYTES:,} are not read"
+    consequence = "Triton sets no limit and may load it; nothing about this model was checked"
+    finding = Diagnostic("TG076", message, Location(path), consequence, "check that it is the right file", severity=Severity.WARNING)
+    return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {}, {})
+
+
 def read_config(source: bytes, path: str) -> ReadConfig:
     """Reads the bytes of a config.pbtxt; `path` is what findings show. Never raises for what is in the file."""
     if len(source) > MAX_BYTES:
-        message = f"config.pbtxt was not read: it has {len(source):,} bytes, and more than {MAX_BYTES:,} are not read"
-        consequence = "Triton sets no limit and may load it; nothing about this model was checked"
-        finding = Diagnostic("TG076", message, Location(path, 1), consequence, "check that it is the right file", severity=Severity.WARNING)
-        return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {}, {})
+        return unread_config(len(source), path)
     codec, encoding_name = encoding(source)
     text = source.decode(codec or "utf-8", errors="replace" if codec else "surrogateescape").removeprefix("\ufeff")
     binder = Binder(text)

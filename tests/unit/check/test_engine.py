@@ -209,12 +209,14 @@ def test_a_worse_place_has_its_own_consequence(add_model, tmp_path):
     assert (finding.consequence, finding.diagnostic.severity.value) == ("refused", "error")
 
 
-def test_a_config_too_large_to_be_read_is_no_error_since_triton_may_load_it(add_model, tmp_path):
-    text = CONFIG.format(name="m") + "#" * 500_000
+@pytest.mark.parametrize("size", [500_000, 20_000_000])
+def test_a_config_too_large_to_be_read_is_no_error_since_triton_may_load_it(add_model, tmp_path, size):
+    text = CONFIG.format(name="m") + "#" * size
     folder = add_model("m", text)
     (folder / "1/model.onnx").unlink()
     (tmp_path / "config.pbtxt").write_text(text)
     found = run(tmp_path / "repository", tmp_path / "config.pbtxt", rules=RULES)
     assert codes(found) == ["TG076", "TG076"]
     assert {finding.diagnostic.severity.value for finding in found} == {"warning"}
+    assert len({finding.diagnostic.message for finding in found}) == 1, "one rule for both"
     assert all("nothing about this model was checked" in finding.diagnostic.consequence for finding in found)
