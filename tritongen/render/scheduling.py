@@ -188,7 +188,8 @@ def _judge_waits(model: ModelSpec, batching: Batching, overload: Overload | None
             continue
         for wait in judge_timeout(timeout_us, delay_us=delay_us, slo=slo):
             key = (*place, "default_timeout") if stated_us else ("queue", "overload")
-            hint = "shorten default_timeout to what the execution leaves of the slo" if slo and timeout_us >= slo.tightest[1] else "shorten max_queue_delay"
+            is_over = slo is not None and timeout_us >= slo.tightest[1]
+            hint = "shorten default_timeout to what the execution leaves of the slo" if is_over else "shorten max_queue_delay, or let requests wait longer"
             findings.warning("TG172", key, wait.message, consequence=wait.consequence, hint=hint)
 
 

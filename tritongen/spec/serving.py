@@ -1,0 +1,107 @@
+"""How Triton runs a model: backend and accelerator, batches and their queue, copies and threads, warmup, versions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tritongen.spec.batching import Batching, BatchingField
+from tritongen.spec.instances import InstanceGroup, InstancesField
+from tritongen.spec.onnxruntime import OnnxRuntime
+from tritongen.spec.queue import Queue
+from tritongen.spec.slo import Slo
+from tritongen.spec.strict import Strict, setting
+from tritongen.spec.tensorrt import TensorRT
+from tritongen.spec.values import Flag, ModelVersion, PositiveInt, Warmup
+from tritongen.spec.versions import VersionPolicy
+
+Backend = Literal["onnxruntime", "tensorrt"]
+Accelerator = Literal["none", "cuda", "tensorrt", "openvino"]
+Precision = Literal["fp32", "fp16", "bf16", "int8"]
+
+
+class Serving(Strict):
+    """How Triton runs a model."""
+
+    backend: Backend = setting(
+        "What runs the model. onnxruntime serves the ONNX file; tensorrt serves a plan that is built from it.",
+        default="onnxruntime",
+        sets="backend and platform",
+        why="a plan is the fastest on NVIDIA GPUs, and is built for one TensorRT and one kind of GPU; the ONNX file runs everywhere",
+    )
+    accelerator: Accelerator = setting(
+        "What ONNX Runtime hands the graph to: cuda and tensorrt on GPUs, openvino on CPUs. With backend onnxruntime only.",
+        default="none",
+        sets="optimization.execution_accelerators",
+        why="tensorrt is often twice as fast as cuda, for minutes of building at the first start; what it cannot run stays on cuda",
+    )
+    precision: Precision = setting(
+        "Arithmetic that TensorRT may use, with accelerator tensorrt or backend tensorrt only.",
+        default="fp32",
+        sets="precision_mode, or how the plan is built",
+        why="fp16 halves time and memory where the last digits of an answer do not matter",
+    )
+    batching: BatchingField = setting(
+        "How requests are put together: auto (the default), none, or a mapping.",
+        default_factory=Batching,
+        sets="max_batch_size and dynamic_batching",
+        why="to bound batches, or to wait for fuller ones; what is left out is decided from the model",
+    )
+    queue: Queue = setting(
+        "What happens to requests that wait: limits, timeouts, priorities, order. Default: they wait for as long as it takes, in the order they came.",
+        default_factory=Queue,
+        sets="dynamic_batching.default_queue_policy and the fields beside it",
+        why="to answer in time whom one answers at all",
+    )
+    slo: Slo | None = setting(
+        "The longest that requests may take, by percentile, such as {p99: 20ms}. Default: nothing is promised.",
+        sets="no field; delays and timeouts are judged by it, and queue.overload is derived from it",
+        why="to be told at once of a setting that cannot keep the promise",
+    )
+    instances: InstancesField = setting(
+        "Copies of the model and where they run: a list of groups, or a single group. Default: one copy of kind auto.",
+        default_factory=lambda: (InstanceGroup(),),
+        sets="instance_group",
+        why="to place models on devices, and to run several requests at once",
+    )
+    cpu_threads: PositiveInt | None = setting(
+        "Threads inside one operator, for each copy; with backend onnxruntime only. Default: all cores for a single copy; copies on the CPU share triton.cpus.",
+        sets="parameters.intra_op_thread_count",
+        why="on a CPU: copies times threads beyond the number of cores make everything slower",
+    )
+    onnxruntime: OnnxRuntime = setting(
+        "Settings of ONNX Runtime: of its sessions, of the CUDA provider and of the TensorRT accelerator; with backend onnxruntime only.",
+        default_factory=OnnxRuntime,
+        sets="parameters, optimization.graph and optimization.execution_accelerators",
+        why="to tune one of them; what is left out stays as ONNX Runtime has it",
+    )
+    tensorrt: TensorRT = setting(
+        "Settings of Triton's tensorrt backend; with backend tensorrt only.",
+        default_factory=TensorRT,
+        sets="optimization.cuda, optimization.priority and parameters",
+        why="CUDA graphs, above all",
+    )
+    response_cache: Flag = setting(
+        "Whether answers are kept, and given again to requests that are equal to the last bit; the server needs a cache for it (--cache-config)."
+        " Default: false.",
+        default=False,
+        sets="response_cache.enable",
+        why="for slow models that are asked the same again and again",
+    )
+    warmup: Warmup = setting(
+        "Batch sizes to run once while loading: auto ({1, max} and the preferred sizes), none, or a list.",
+        default="auto",
+        sets="model_warmup",
+        why="none for a faster start; a list where other sizes are the usual ones. Each sample is run in ONNX Runtime before it is written",
+    )
+    versions: VersionPolicy = setting(
+        "Which version folders Triton serves. Default: the latest one.",
+        default_factory=VersionPolicy,
+        sets="version_policy",
+        why="to serve several versions at once, or a certain one",
+    )
+    version: ModelVersion = setting(
+        "The version folder to write: a number (replaced in place), or auto (new weights get the next one, versions.count are kept).",
+        default=1,
+        sets="the name of the version folder",
+        why="auto keeps the weights that were served before, so that one can go back",
+    )
