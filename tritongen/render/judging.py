@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from tritongen.diagnostics import Severity
 from tritongen.modelconfig import read_config
@@ -23,10 +24,11 @@ from tritongen.spec import ModelSpec
 
 CONFIG = PurePosixPath("config.pbtxt")
 
+_VARIABLE = "TG372"
 _TOLD = {
     "TG370": "write a longer one, such as max_queue_delay: 2ms, or leave it out: requests that wait anyway are combined without it",
     "TG371": "write a delay well below the model's own latency, such as max_queue_delay: 2ms",
-    "TG372": "",
+    _VARIABLE: "",
     "TG373": "add max to preferred, or write preferred: none",
 }
 """Advice that follows from the spec alone, and what to write there in place of the rule's hint for a config; nothing where that fits both."""
@@ -55,9 +57,15 @@ def judge_entry(entry: Entry, model: ModelSpec, files: Mapping[int, ProvenFile],
     """
     context = _context(entry, files, release)
     for rule in RULES:
-        if rule.check is not None and rule.needs <= context.known:
+        if rule.check is not None and rule.needs <= context.known and (rule.code != _VARIABLE or _vary(context.config, model)):
             for finding in rule.check(context):
                 _add(rule, finding, model, findings)
+
+
+def _vary(config: Any, model: ModelSpec) -> bool:
+    """Whether requests of different shapes are to be expected: an input has a -1, and `shapes` states no single size for it."""
+    variable = [tensor.name for tensor in config.input if -1 in tensor.dims]
+    return any(name not in model.shapes or not model.shapes[name].fixed for name in variable)
 
 
 def _context(entry: Entry, files: Mapping[int, ProvenFile], release: Release | None) -> ModelContext:
