@@ -99,7 +99,7 @@ def compile_model(
     cache = _cache_path(model, target, release, digest, sizes)
     add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
     add_onnxruntime(config, model, findings)
-    add_tensorrt(config, model, signature, batching, sizes)
+    add_tensorrt(config, model, signature, batching, sizes, findings)
     _check_plan(model, signature, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.modelconfig import ModelOptimizationPolicy
-from tritongen.render.findings import Key
+from tritongen.render.findings import Findings, Key
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
@@ -20,13 +20,19 @@ _STRATEGY = "execution_context_allocation_strategy"
 _PRIORITIES = {"max": ModelOptimizationPolicy.PRIORITY_MAX, "min": ModelOptimizationPolicy.PRIORITY_MIN}
 
 
-def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes]) -> None:
+def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
     """Write what `tensorrt` says. Graphs need the size of every input; where one is not known, that is reported as the plan's own problem."""
     settings = model.tensorrt
     if settings.cuda_graphs is not None:
         config.optimization.cuda.graphs = True
         if all(tensor.name in sizes for tensor in signature.inputs):
             _add_graphs(config.optimization.cuda, signature, batching, sizes, lower_bounds=settings.cuda_graphs.lower_bounds)
+            if settings.cuda_graphs.lower_bounds and all(_is_exact(spec) for spec in config.optimization.cuda.graph_spec):
+                findings.idle(
+                    ("tensorrt", "cuda_graphs", "lower_bounds"),
+                    "lower_bounds has no effect: every size that can be asked for has a graph of its own",
+                    hint="write cuda_graphs: true",
+                )
     if settings.busy_wait_events:
         config.optimization.cuda.busy_wait_events = True
     if settings.output_copy_stream:
@@ -51,6 +57,12 @@ def _add_graphs(cuda: Any, signature: Signature, batching: Batching, sizes: Mapp
         if lower_bounds:
             spec.graph_lower_bound.batch_size = previous + 1
             _add_dims(spec.graph_lower_bound.input, {tensor.name: sizes[tensor.name].minimum for tensor in signature.inputs})
+
+
+def _is_exact(spec: Any) -> bool:
+    """Whether a graph's lower bound is its own size."""
+    bound = spec.graph_lower_bound
+    return bound.batch_size == spec.batch_size and all(bound.input[name].dim == shape.dim for name, shape in spec.input.items())
 
 
 def _add_dims(target: Any, dims: Mapping[str, tuple[int, ...]]) -> None:

@@ -35,9 +35,25 @@ def test_with_lower_bounds_every_smaller_size_has_a_graph():
 
 
 def test_a_plan_without_batching_has_one_graph_of_batch_size_0():
-    config = compiled("backend: tensorrt\nbatching: none\nshapes: {x: [1, 128]}\ntensorrt: {cuda_graphs: {lower_bounds: true}}", TEXT).config
+    shapes = "shapes: {x: {min: [1, 16], opt: [1, 128], max: [1, 512]}}"
+    config = compiled(f"backend: tensorrt\nbatching: none\n{shapes}\ntensorrt: {{cuda_graphs: {{lower_bounds: true}}}}", TEXT).config
     assert graphs(config) == [(0, {"x": [1, 128]})]
-    assert bounds(config) == [(0, {"x": [1, 128]})]
+    assert bounds(config) == [(0, {"x": [1, 16]})]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("batching: {max: 1}\nshapes: {x: [128]}", True),
+        ("batching: {max: 2}\nshapes: {x: [128]}", True),
+        ("batching: {max: 1}\nshapes: {x: {min: [1], opt: [128], max: [128]}}", False),
+        ("batching: {max: 8, preferred: none}\nshapes: {x: [128]}", False),
+        ("batching: none\nshapes: {x: [1, 128]}", True),
+    ],
+)
+def test_bounds_are_of_use_where_a_size_lies_between_two_graphs(keys, said):
+    outcome = compiled(f"backend: tensorrt\ntensorrt: {{cuda_graphs: {{lower_bounds: true}}}}\n{keys}", TEXT)
+    assert [str(found.location) for found in outcome.found] == (["tensorrt.cuda_graphs.lower_bounds"] if said else [])
 
 
 def test_an_input_that_is_only_the_batch_has_no_dims():
