@@ -185,7 +185,7 @@ class _Walk:
         self.found.functions.add((domain, name))
 
     def _node(self, span: Span, depth: int) -> None:
-        if self.source.is_plain(span, _NODE_PLAIN, without=_CONVOLUTION):
+        if self.source.is_plain(span, _NODE_PLAIN, without=b"" if self.found.convolves else _CONVOLUTION):
             return
         domain = op_type = b""
         for tag, start, stop in self.source.fields((span,), _NODE_NAMES):
