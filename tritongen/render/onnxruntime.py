@@ -147,18 +147,21 @@ def _text(value: Any) -> str:
 def _check_shrinkage(model: ModelSpec, findings: Findings) -> None:
     """ONNX Runtime looks for every listed arena in each session, and fails the request where one is missing (core/session/inference_session.cc)."""
     listed = {int(device.removeprefix("gpu:")) for device in model.onnxruntime.arena_shrinkage if device.startswith("gpu:")}
+    devices = " and ".join(f"gpu:{gpu}" for gpu in sorted(listed))
     for index, group in enumerate(model.instances if listed else ()):
-        lacking = sorted(listed if group.kind in ("cpu", "model") else {gpu for gpu in listed if set(group.gpus) - {gpu}})
-        if lacking:
-            devices = " and ".join(f"gpu:{gpu}" for gpu in lacking)
-            where = f"on the GPUs {', '.join(map(str, group.gpus))}" if group.gpus else f"of kind {group.kind}"
-            findings.error(
-                "TG181",
-                ("onnxruntime", "arena_shrinkage"),
-                f"arena_shrinkage lists {devices}, and instances[{index}] has copies {where}, each of which knows its own device only",
-                consequence="ONNX Runtime refuses every request that such a copy gets",
-                hint=f"remove {devices}, or serve the model on that GPU alone: instances: [{{kind: gpu, gpus: [{lacking[0]}]}}]",
-            )
+        if group.kind in ("gpu", "auto") and set(group.gpus) == listed and len(listed) == 1:
+            continue
+        is_sure = group.kind in ("cpu", "model") or bool(group.gpus) or len(listed) > 1
+        where = f"on the GPUs {', '.join(map(str, group.gpus))}" if group.gpus else f"of kind {group.kind}"
+        elsewhere = "on every GPU of the server" if group.kind == "gpu" else "on every GPU of the server, or on the CPU where it has none"
+        add = findings.error if is_sure else findings.warning
+        add(
+            "TG181",
+            ("onnxruntime", "arena_shrinkage"),
+            f"arena_shrinkage lists {devices}, and instances[{index}] has copies {where if is_sure else elsewhere}, each of which knows its own device only",
+            consequence="ONNX Runtime refuses every request that a copy without that device gets",
+            hint=f"remove {devices}, or serve the model on that GPU alone: instances: [{{kind: gpu, gpus: [{min(listed)}]}}]",
+        )
 
 
 def _check_graphs(model: ModelSpec, findings: Findings) -> None:

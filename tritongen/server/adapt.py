@@ -18,6 +18,7 @@ SOURCE_FILE = "model.onnx"
 _CACHE_PATHS = ("trt_engine_cache_path", "trt_timing_cache_path", "trt_ep_context_file_path")
 
 _INTRA_OP = "intra_op_thread_count"
+_SHRINKAGE = "memory.enable_memory_arena_shrinkage"
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def _without_gpu(config: Any, cores: int) -> list[str]:
     if config.optimization.HasField("cuda"):
         config.optimization.ClearField("cuda")
         differences.append("CUDA settings are left out")
+    differences += _without_gpu_arenas(config)
     if differences and not config.optimization.ListFields():
         config.ClearField("optimization")
     instances = sum(max(1, group.count) for group in config.instance_group)
@@ -122,6 +124,19 @@ def _without_gpu(config: Any, cores: int) -> list[str]:
         config.parameters[_INTRA_OP].string_value = str(threads)
         differences.append(f"each of its {instances} instances uses {threads} of {cores} cores")
     return differences
+
+
+def _without_gpu_arenas(config: Any) -> list[str]:
+    """Take GPUs out of the devices whose memory is given back: ONNX Runtime fails every request of a session that has not got one of them."""
+    devices = config.parameters[_SHRINKAGE].string_value.split(";") if _SHRINKAGE in config.parameters else []
+    kept = [device for device in devices if not device.startswith("gpu")]
+    if kept == devices:
+        return []
+    if kept:
+        config.parameters[_SHRINKAGE].string_value = ";".join(kept)
+    else:
+        del config.parameters[_SHRINKAGE]
+    return ["no memory of a GPU is given back"]
 
 
 def _remap_caches(config: Any, engine_cache: str) -> list[str]:
@@ -133,7 +148,8 @@ def _remap_caches(config: Any, engine_cache: str) -> list[str]:
             if path and not os.access(path, os.W_OK):
                 parts = PurePosixPath(path).parts
                 below = parts[2:] if parts[:2] == ("/", "engine-cache") else (config.name, parts[-1])
-                moved = str(PurePosixPath(engine_cache, *(part for part in below if part not in ("..", "/"))))
-                accelerator.parameters[name] = moved
-                folders.append(moved)
+                moved = PurePosixPath(engine_cache, *(part for part in below if part not in ("..", "/")))
+                accelerator.parameters[name] = str(moved)
+                # ONNX Runtime takes a folder or a file for a model that holds engines; it makes the file, not its folder.
+                folders.append(str(moved.parent if moved.suffix == ".onnx" else moved))
     return list(dict.fromkeys(folders))

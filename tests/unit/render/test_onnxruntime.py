@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.render.compiling import compiled, signature
+from tritongen.diagnostics import Severity
 from tritongen.render.onnxruntime import ACCELERATOR_OPTIONS, COMPANIONS, CUDA_OPTIONS, CUDA_PARAMETERS, SESSION_PARAMETERS
 from tritongen.rules.ortload import CUDA_KEYS, GPU_PARAMETERS, PARAMETERS, TENSORRT_KEYS, accelerator_problems, onnxruntime_reads, parameter_problems
 from tritongen.spec.accelerator import TensorRTProvider
@@ -205,7 +206,20 @@ def test_engines_that_are_built_in_another_way_have_a_folder_of_their_own():
 def test_an_arena_that_a_copy_does_not_have_is_refused(instances, devices, words):
     found = compiled(f"instances: {instances}\nonnxruntime: {{arena_shrinkage: {devices}}}").only("TG181")
     assert words in found.message
+    assert found.severity is Severity.ERROR
     assert str(found.location) == "onnxruntime.arena_shrinkage"
+
+
+@pytest.mark.parametrize(("instances", "words"), [("{kind: gpu}", "on every GPU of the server, each"), ("{kind: auto}", "or on the CPU where it has none")])
+def test_an_arena_that_a_copy_may_not_have_is_a_warning(instances, words):
+    found = compiled(f"instances: {instances}\nonnxruntime: {{arena_shrinkage: [gpu:0]}}").only("TG181")
+    assert found.severity is Severity.WARNING
+    assert words in found.message
+    assert "gpus: [0]" in found.hint
+
+
+def test_no_copy_has_the_arenas_of_two_gpus():
+    assert compiled("instances: {kind: gpu}\nonnxruntime: {arena_shrinkage: [gpu:0, gpu:1]}").only("TG181").severity is Severity.ERROR
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,24 @@ def test_engine_caches_go_where_they_can_be_written(with_gpu, tmp_path):
     assert adapted(writable, with_gpu) is None
 
 
+def test_a_file_that_holds_engines_goes_into_a_folder_that_is_made(with_gpu, tmp_path):
+    cached = 'key: "trt_engine_cache_path" value: "/engine-cache/m/abc"'
+    found = adapted(TENSORRT.replace(cached, 'key: "trt_ep_context_file_path" value: "/engine-cache/m/abc/m_ctx.onnx"'), with_gpu)
+    (accelerator,) = found.config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.parameters["trt_ep_context_file_path"] == f"{tmp_path}/m/abc/m_ctx.onnx"
+    assert found.folders == (f"{tmp_path}/m/abc",)
+
+
+@pytest.mark.parametrize(("devices", "kept"), [("cpu:0;gpu:0", "cpu:0"), ("gpu:0;gpu:1", None), ("cpu:0", "cpu:0")])
+def test_memory_of_a_gpu_is_not_given_back_where_there_is_none(cpu, with_gpu, devices, kept):
+    text = f'instance_group [{{ kind: KIND_GPU }}] parameters {{ key: "memory.enable_memory_arena_shrinkage" value {{ string_value: "{devices}" }} }}'
+    found = adapted(text, cpu)
+    left = {name: value.string_value for name, value in found.config.parameters.items()}
+    assert left == ({"memory.enable_memory_arena_shrinkage": kept} if kept else {})
+    assert ("no memory of a GPU is given back" in found.differences) is (kept != devices)
+    assert adapted(text, with_gpu) is None
+
+
 @pytest.mark.parametrize(
     ("devices", "setting", "expected"),
     [(2, None, 2), (2, "", 0), (2, "-1", 0), (2, "1", 1), (2, "0,1", 2), (2, "0,7,1", 1), (2, "GPU-abc", 1), (1, "GPU-a,GPU-b", 1)],
