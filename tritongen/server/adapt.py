@@ -105,7 +105,7 @@ def _without_gpu(config: Any, cores: int) -> list[str]:
         for field in ("gpus", "secondary_devices", "profile"):
             group.ClearField(field)
     if groups:
-        differences.append("its GPU instances run on the CPU, as this machine has no GPU")
+        differences += ["its GPU instances run on the CPU, as this machine has no GPU", *_without_gpu_arenas(config)]
     accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
     if accelerators:
         differences.append(f"the GPU accelerator {', '.join(item.name for item in accelerators)} is left out")
@@ -115,7 +115,6 @@ def _without_gpu(config: Any, cores: int) -> list[str]:
     if config.optimization.HasField("cuda"):
         config.optimization.ClearField("cuda")
         differences.append("CUDA settings are left out")
-    differences += _without_gpu_arenas(config)
     if differences and not config.optimization.ListFields():
         config.ClearField("optimization")
     instances = sum(max(1, group.count) for group in config.instance_group)

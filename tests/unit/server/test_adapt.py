@@ -100,6 +100,7 @@ def test_memory_of_a_gpu_is_not_given_back_where_there_is_none(cpu, with_gpu, de
     assert left == ({"memory.enable_memory_arena_shrinkage": kept} if kept else {})
     assert ("no memory of a GPU is given back" in found.differences) is (kept != devices)
     assert adapted(text, with_gpu) is None
+    assert adapted(text.replace("KIND_GPU", "KIND_CPU"), cpu) is None, "a mistake on any machine, and requests say so"
 
 
 @pytest.mark.parametrize(
