@@ -39,8 +39,7 @@ CAUSES = {
     "TG253": r"different size for dims and reshape|cannot have empty reshape|reshape dimensions must be integer|reshape",
     "TG254": r"NHWC/NCHW require 3 dims",
     "TG255": r"shape tensors are only supported for TensorRT|Non-linear IO format is only supported",
-    # 24.10 dies of a batch_output without a target_name.
-    "TG256": r"batch input|batch output|source input|target output|non-string as string|tritonserver died",
+    "TG256": r"batch input|batch output|source input|target output|non-string as string",
     "TG257": r"multiple label files|expected \d+ inputs but got|expects \d+ inputs, model provides",
     "TG258": r"failed to open text file for read (?!.*config\.pbtxt)",
     "TG260": r"'max_batch_size' must be non-negative",
@@ -53,8 +52,7 @@ CAUSES = {
     "TG290": r"unknown Execution Accelerator",
     "TG300": r"failed to convert '.*' to|Invalid configuration value provided|Incorrect value for|invalid (argument|value)",
     "TG305": r"canonical path|archive_read",
-    # Mostly 24.10 dies of it (a buffer is too small); without batching it says so.
-    "TG311": r"batch size \d+ for .*, max allowed is|tritonserver died",
+    "TG311": r"batch size \d+ for .*, max allowed is",
     "TG312": r"expects all variable-size dimensions are specified",
     "TG313": r"unexpected shape for input|input byte size mismatch",
     "TG314": r"inference input '.*' data-type is",
@@ -78,7 +76,7 @@ CAUSES = {
     "TG333": r"sequence batching (preferred batch size must be|minimum slot utilization)",
     "TG336": r"initial_state|initial state|State input name '.*' specified more than once",
     "TG340": r"Load model from .* failed",
-    "TG341": r"configuration expects \d+ inputs, model provides|At least one output should be requested|tritonserver died",
+    "TG341": r"configuration expects \d+ inputs, model provides|At least one output should be requested",
     "TG342": r"unexpected inference (in|out)put|model does not provide that (in|out)put",
     "TG343": r"expects data-?type",
     "TG344": r"the model expects \d+ dimensions|but dims \[.*\] is expected",
@@ -87,6 +85,8 @@ CAUSES = {
     "TG347": r"optional input|for ragged input|configuration expects \d+ inputs, model provides",
     "TG360": _PARSER,
     "TG381": r"unable to find backend library",
+    "TG382": r"unable to find 'libtritonrepoagent_\.so'",
+    "TG383": r"unable to find (Python backend based )?backend library|unable to load shared library",
     "TG390": r"SyntaxError|IndentationError",
     "TG391": r"has no attribute 'TritonPythonModel'",
 }

@@ -13,6 +13,7 @@ from tritongen.rules import (
     ensembles,
     instances,
     layout,
+    libraries,
     onnx_models,
     parameters,
     performance,
@@ -52,6 +53,7 @@ _FAMILIES = (
     releases,
     performance,
     security,
+    libraries,
     python_models,
     vllm,
 )

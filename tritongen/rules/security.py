@@ -1,4 +1,4 @@
-"""Rules: paths in a config that leave the model's folder, and with it what a reviewer of the repository sees."""
+"""Rules: model files outside the model's folder, where a reviewer of the repository does not see them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,6 @@ def _model_file(context: ModelContext) -> Iterator[Finding]:
             )
 
 
-def _runtime(context: ModelContext) -> Iterator[Finding]:
-    name = context.config.runtime
-    if context.is_ensemble or not name or (not name.startswith("/") and ".." not in name.split("/")):
-        return
-    yield Finding(
-        f"runtime '{name}' is a path; Triton looks for a file of that name in the version folder, the model's folder and the backend's folder only",
-        ("runtime",),
-        "remove `runtime` (the library is found by the backend's name), or write the bare file name",
-    )
-
-
 RULES: tuple[Rule, ...] = (
     Rule(
         "TG380",
@@ -50,17 +39,5 @@ RULES: tuple[Rule, ...] = (
         'default_model_filename: "../../shared/model.onnx"',
         'default_model_filename: "model.onnx"',
         check=_model_file,
-    ),
-    Rule(
-        "TG381",
-        "runtime-is-a-path",
-        Consequence.REFUSED,
-        "The runtime is a file name without a path out of the folders that are searched.",
-        "'unable to find backend library'; an absolute path is joined to the searched folders, and later releases refuse one that leaves them by "
-        "name (core/src/backend_model.cc, "
-        "ResolveBackendPaths; tried on 24.10).",
-        'backend: "python"\nruntime: "/opt/libs/libtriton_python.so"',
-        'backend: "python"\nruntime: "libtriton_python.so"',
-        check=_runtime,
     ),
 )
