@@ -33,6 +33,7 @@ from tritongen.server.log import read as read_log
 
 EMBEDDED = find_release("24.10")
 _LOADED_TOGETHER = 24
+_DIED = "tritonserver died"
 BACKEND_RULES = ("TG225", "TG226", "TG241", "TG29", "TG30", "TG34", "TG35")
 """Rules, or whole families, that state what a backend does; all others state what core does."""
 
@@ -63,7 +64,7 @@ def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -
             # Asked one after another, the first without an answer is the culprit; 24.10 also dies at random now and then, so it is asked twice.
             deaths[left[0]] += 1
             if deaths[left[0]] > 1:
-                verdicts[left[0]] = Verdict(loads=False, reasons=(f"tritonserver died: {log.get(left[0], 'no reason')}",))
+                verdicts[left[0]] = Verdict(loads=False, reasons=(_DIED, *filter(None, [log.get(left[0])])))
                 left = left[1:]
         workers = 1
     return verdicts
@@ -129,6 +130,22 @@ def is_of_core(codes: Sequence[str]) -> bool:
     return not any(code.startswith(BACKEND_RULES) for code in codes)
 
 
+def tally(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> str:
+    """How Triton's verdicts divide: what a file that does not parse, core, or a backend refuses, and what died without a word. The rules may say otherwise."""
+    kinds = Counter(_kind(verdict, rules[name]) for name, verdict in triton.items())
+    return f"{len(triton)} models: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+def _kind(verdict: Verdict, ours: Verdict) -> str:
+    if verdict.loads:
+        return "loaded"
+    if verdict.reasons == (_DIED,):
+        return "refused by a server that died without a reason"
+    if any("failed to read text proto" in reason for reason in verdict.reasons):
+        return "refused as text that does not parse"
+    return "refused by core" if is_of_core(ours.reasons) else "refused by the backend"
+
+
 def disagreements(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> Iterator[str]:
     """One line for every model of which the two say different things: whether it loads, or why it does not."""
     for name, verdict in sorted(triton.items()):
@@ -140,9 +157,8 @@ def disagreements(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> Iter
 
 
 def _is_explained(verdict: Verdict, ours: Verdict, rules: dict[str, Verdict]) -> bool:
-    """Whether Triton's reason is one of ours. A server that died gives none: 24.10 does that at random in the clean-up after some refusals."""
-    died = any(reason.startswith("tritonserver died") for reason in verdict.reasons)
-    return died or _fails_with_its_step(verdict, rules) or explains(ours.reasons, verdict.reasons)
+    """Whether Triton's reason is one of ours. A server that died without a word gives none: 24.10 does that at random in the clean-up after some refusals."""
+    return verdict.reasons == (_DIED,) or _fails_with_its_step(verdict, rules) or explains(ours.reasons, verdict.reasons)
 
 
 def _fails_with_its_step(verdict: Verdict, rules: dict[str, Verdict]) -> bool:

@@ -1,7 +1,7 @@
 """Golden configs, and every way to break one thing in them.
 
-A golden config loads. A mutation drops, empties, doubles, renames, retypes or moves by one exactly one of its fields; whether the result loads is for Triton
-to say.
+A golden config loads. A mutation drops, empties, doubles, renames, retypes or moves by one exactly one of its fields, or adds one; whether the result loads is
+for Triton to say. Together the golden configs have nearly every field of ModelConfig.
 """
 
 from __future__ import annotations
@@ -59,6 +59,53 @@ sequence_batching {
 }
 """,
     "direct": 'backend: "python"\n' + _IO + "sequence_batching { direct { max_queue_delay_microseconds: 10 minimum_slot_utilization: 0.5 } }\n",
+    "iterative": 'backend: "python"\n'
+    + _IO
+    + """\
+version_policy { all { } }
+model_transaction_policy { decoupled: true }
+sequence_batching {
+  iterative_sequence: true
+  oldest { max_candidate_sequences: 2 preserve_ordering: true }
+  state {
+    input_name: "s" output_name: "t" data_type: TYPE_FP32 dims: [2] use_same_buffer_for_input_output: true
+    initial_state { name: "start" data_type: TYPE_FP32 dims: [2] data_file: "start" }
+  }
+}
+""",
+    "tuned": 'backend: "python"\nruntime: "libtriton_python.so"\ndefault_model_filename: "model.py"\n'
+    + _IO
+    + """\
+cc_model_filenames { key: "8.6" value: "model.py" }
+version_policy { specific { versions: [1] } }
+optimization {
+  graph { level: 1 }
+  priority: PRIORITY_MAX
+  cuda {
+    graphs: true busy_wait_events: true output_copy_stream: true
+    graph_spec {
+      batch_size: 2 input { key: "x" value { dim: [8] } }
+      graph_lower_bound { batch_size: 1 input { key: "x" value { dim: [8] } } }
+    }
+  }
+  execution_accelerators {
+    gpu_execution_accelerator { name: "tensorrt" parameters { key: "precision_mode" value: "FP16" } }
+    cpu_execution_accelerator { name: "openvino" }
+  }
+  input_pinned_memory { enable: true } output_pinned_memory { enable: true }
+  gather_kernel_buffer_threshold: 8 eager_batching: true
+}
+instance_group {
+  name: "busy" count: 1 kind: KIND_CPU host_policy: "cpu"
+  rate_limiter { resources { name: "shared" global: true count: 1 } resources { name: "own" count: 2 } priority: 2 }
+  secondary_devices { kind: KIND_NVDLA device_id: 0 }
+}
+model_operations { op_library_filename: "ops.so" }
+model_warmup { name: "w" batch_size: 1 count: 1
+  inputs { key: "x" value { data_type: TYPE_FP32 dims: [8] input_data_file: "x" } }
+  inputs { key: "i" value { data_type: TYPE_INT32 dims: [2, 3] zero_data: true } }
+}
+""",
     "stateful": 'backend: "python"\n'
     + _IO
     + """\
@@ -147,9 +194,10 @@ def mutations(golden: str) -> Iterator[Mutation]:
 
 def _changes(message, path):
     """Every single change of one field of a message, as (description, function on the whole config)."""
+    yield from _additions(message, path)
     for field, value in message.ListFields():
         here = (*path, field.name)
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        if _is_map(field):
             for key in sorted(value):
                 yield f"{'.'.join(map(str, here))}[{key}] dropped", _at(path, lambda target, name=field.name, key=key: getattr(target, name).pop(key))
                 if field.message_type.fields_by_name["value"].message_type is not None:
@@ -172,6 +220,44 @@ def _changes(message, path):
         else:
             for label, changed in _values(field, value):
                 yield f"{'.'.join(map(str, here))} {label}", _at(path, lambda target, name=field.name, changed=changed: setattr(target, name, changed))
+
+
+def _additions(message, path):
+    """Every field that a message has not, added with the smallest value that says something; a message is added empty."""
+    present = {field.name for field, _ in message.ListFields()}
+    for field in message.DESCRIPTOR.fields:
+        if field.name not in present and not _is_map(field):
+            yield f"{'.'.join(map(str, (*path, field.name)))} added", _at(path, lambda target, field=field: _add(target, field))
+
+
+def _add(target, field):
+    if field.message_type is not None:
+        getattr(target, field.name).add() if field.is_repeated else getattr(target, field.name).SetInParent()
+    elif field.is_repeated:
+        getattr(target, field.name).append(_SMALLEST[field.cpp_type])
+    else:
+        setattr(target, field.name, _SMALLEST[field.cpp_type])
+
+
+_SMALLEST = {
+    FieldDescriptor.CPPTYPE_BOOL: True,
+    FieldDescriptor.CPPTYPE_STRING: "x",
+    FieldDescriptor.CPPTYPE_FLOAT: 1.0,
+    **dict.fromkeys(
+        (
+            FieldDescriptor.CPPTYPE_ENUM,
+            FieldDescriptor.CPPTYPE_INT32,
+            FieldDescriptor.CPPTYPE_INT64,
+            FieldDescriptor.CPPTYPE_UINT32,
+            FieldDescriptor.CPPTYPE_UINT64,
+        ),
+        1,
+    ),
+}
+
+
+def _is_map(field):
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def _values(field, value):
