@@ -32,8 +32,8 @@ ENTRIES = (
         "cuda-graph-in-onnxruntime",
         Consequence.FRAGILE,
         "ONNX Runtime's CUDA graphs are for inputs that stay where they are.",
-        "ONNX Runtime's documentation wants shapes and addresses of inputs and outputs that never change. Triton's onnxruntime backend gives each execution buffers"
-        " of its own; nothing says that it keeps them.",
+        "ONNX Runtime's documentation wants shapes and addresses of inputs and outputs that never change. Triton's onnxruntime backend gives each"
+        " execution buffers of its own; nothing says that it keeps them.",
         "Leave it off, or serve a plan: the tensorrt backend captures a graph for each size and copies into its own buffers.",
         "onnxruntime: {cuda: {enable_cuda_graph: true}}",
         "backend: tensorrt\ntensorrt: {cuda_graphs: true}",
