@@ -17,8 +17,9 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.signature.modelfile import HEAD_BYTES, REFUSED, recognise
-from tritongen.signature.modelproto import Tensor, text
+from tritongen.signature.modelproto import Tensor
 from tritongen.signature.tensors import ExternalData
+from tritongen.signature.valueinfo import text
 
 # Bits per element by `TensorProto.DataType`; strings (8) have no fixed size and cannot be external.
 _BITS = {

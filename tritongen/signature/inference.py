@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tritongen.signature.modelproto import TENSOR_VALUES
 from tritongen.signature.tensors import Dim, Signature, TensorSpec
 from tritongen.signature.wire import Source, WireError
 
@@ -124,32 +125,32 @@ def _merged(tensor: TensorSpec, shape: tuple[Dim, ...] | None) -> TensorSpec:
 def _without_weights(path: Path) -> bytes:
     """The bytes of a model file, with the initializers of its graph that are larger than `_SMALL_BYTES` reduced to name, type and dims."""
     with path.open("rb") as file:
-        descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
-        source = Source(descriptor, size)
+        size = os.fstat(file.fileno()).st_size
+        source = Source(file.fileno(), size)
         parts: list[bytes] = []
         for tag, value, end in source.fields([(0, size)]):
             if tag == _GRAPH:
-                graph = b"".join(_graph_parts(source, descriptor, value, end))
+                graph = b"".join(_graph_parts(source, value, end))
                 parts.append(_encoded(tag) + _encoded(len(graph)) + graph)
             else:
-                parts.append(_raw(descriptor, tag, value, end))
+                parts.append(_raw(source, tag, value, end))
         return b"".join(parts)
 
 
-def _graph_parts(source: Source, descriptor: int, start: int, stop: int) -> Iterator[bytes]:
+def _graph_parts(source: Source, start: int, stop: int) -> Iterator[bytes]:
     for tag, value, end in source.fields([(start, stop)]):
         if tag == _INITIALIZER and end - value > _SMALL_BYTES:
-            tensor = b"".join(_raw(descriptor, *inner) for inner in Source(descriptor, end).fields([(value, end)]) if inner[0] in _TENSOR_HEAD)
+            tensor = b"".join(_raw(source, *inner) for inner in source.fields([(value, end)], TENSOR_VALUES) if inner[0] in _TENSOR_HEAD)
             yield _encoded(tag) + _encoded(len(tensor)) + tensor
         else:
-            yield _raw(descriptor, tag, value, end)
+            yield _raw(source, tag, value, end)
 
 
-def _raw(descriptor: int, tag: int, value: int, end: int) -> bytes:
+def _raw(source: Source, tag: int, value: int, end: int) -> bytes:
     """One field, written again. A varint's value is `value`; else the payload lies in the file from there to `end`."""
     if tag & 7 == 0:
         return _encoded(tag) + _encoded(value)
-    payload = os.pread(descriptor, end - value, value)
+    payload = source.payload(value, end)
     return _encoded(tag) + (_encoded(len(payload)) if tag & 7 == _LENGTH else b"") + payload
 
 

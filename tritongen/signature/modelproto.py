@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tritongen.signature.tensors import Dim
-from tritongen.signature.wire import MAX_DEPTH, Source, Span, WireError, signed, signed32
+from tritongen.signature.valueinfo import ValueInfo, read_value
+from tritongen.signature.wire import MAX_DEPTH, PART_STEPS, Source, Span, WireError, signed, signed32
 
 # Tags are `field number << 3 | wire type`, as they stand in the file: 0 is a varint, 2 has a length, 5 is four bytes, 1 is eight bytes.
 _MODEL_IR_VERSION, _MODEL_PRODUCER, _MODEL_PRODUCER_VERSION, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_FUNCTION = 0x08, 0x12, 0x1A, 0x3A, 0x42, 0xCA
@@ -24,25 +24,20 @@ _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_SPARSE = 0x2A, 0x32, 0xB2
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSES = 0x52, 0x5A, 0xBA
 _TENSOR_DIM, _TENSOR_DIMS_PACKED, _TENSOR_DATA_TYPE, _TENSOR_NAME, _TENSOR_EXTERNAL, _TENSOR_DATA_LOCATION = 0x08, 0x0A, 0x10, 0x42, 0x6A, 0x70
 _SPARSE_VALUES, _SPARSE_INDICES, _ENTRY_KEY, _ENTRY_VALUE = 0x0A, 0x12, 0x0A, 0x12
-_VALUE_NAME, _VALUE_TYPE, _TYPE_TENSOR, _TENSOR_TYPE_ELEMENT, _TENSOR_TYPE_SHAPE = 0x0A, 0x12, 0x0A, 0x08, 0x12
-_SHAPE_DIM, _DIM_VALUE, _DIM_PARAM = 0x0A, 0x08, 0x12
-_TYPE_KINDS = {_TYPE_TENSOR: "tensor", 0x22: "sequence", 0x2A: "map", 0x3A: "opaque", 0x42: "sparse tensor", 0x4A: "optional"}
 
 MODEL_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2})
 """The tags that a ModelProto may have at its outermost level."""
 
 # Fields that nobody asks about. Those of a tensor are its values (also one field each, by the thousands), its payload and its documentation; those of an
 # attribute its name, numbers and strings (tree ensembles have thousands); those of a node its inputs, outputs, name and documentation.
-_TENSOR_VALUES = frozenset({0x22, 0x25, 0x28, 0x2A, 0x32, 0x38, 0x3A, 0x4A, 0x51, 0x52, 0x58, 0x5A, 0x62})
-_TENSOR_PLAIN = _TENSOR_VALUES | {_TENSOR_DIM, _TENSOR_DIMS_PACKED, _TENSOR_DATA_TYPE, _TENSOR_EXTERNAL}
+TENSOR_VALUES = frozenset({0x22, 0x25, 0x28, 0x2A, 0x32, 0x38, 0x3A, 0x4A, 0x51, 0x52, 0x58, 0x5A, 0x62})
+_TENSOR_PLAIN = TENSOR_VALUES | {_TENSOR_DIM, _TENSOR_DIMS_PACKED, _TENSOR_DATA_TYPE, _TENSOR_EXTERNAL}
 _ATTRIBUTE_PLAIN = frozenset({0x0A, 0x15, 0x18, 0x22, 0x3A, 0x3D, 0x40, 0x42, 0x4A, 0x6A})
 _ATTRIBUTE_TYPE = b"\xa0\x01"
 _NODE_NAMES = frozenset({0x0A, 0x12, 0x1A, 0x32})
 _NODE_PLAIN = _NODE_NAMES | {_NODE_OP_TYPE}
 _GRAPH_PLAIN = frozenset({0x12, 0x52, 0x6A, 0x72})
-# What takes more steps than the fields it consists of: a graph input or output, which may become a finding; a part of a message, which is kept until the
-# others are found; a graph that waits for its turn.
-_VALUE_STEPS, _PART_STEPS, _GRAPH_STEPS = 16, 3, 8
+_GRAPH_STEPS = 8  # what a graph costs that waits for its turn, beyond its fields
 _MAX_RANK = 64
 _EXTERNAL = 1
 
@@ -54,16 +49,6 @@ _OWN_DOMAINS = frozenset(
 )  # fmt: skip  # from the constants.h of ONNX (onnx/common) and of ONNX Runtime (core/graph)
 _CONVOLUTION = b"Conv"
 _CONVOLUTIONS = frozenset({b"Conv", b"ConvTranspose", b"ConvInteger", b"QLinearConv", b"FusedConv", b"NhwcConv", b"NhwcFusedConv", b"DeformConv"})
-
-
-@dataclass
-class ValueInfo:
-    """A graph input or output. `kind` is "" where the file states no type; `shape` is None where a tensor's type states no shape."""
-
-    name: bytes = b""
-    kind: str = ""
-    elem_type: int = 0
-    shape: tuple[Dim, ...] | None = None
 
 
 @dataclass
@@ -124,9 +109,9 @@ class _Walk:
             elif tag == _MODEL_OPSET:
                 found.opsets.append(self._opset((start, stop)))
             elif tag == _MODEL_GRAPH:
-                self._keep(graph, (start, stop))
+                self.source.keep(graph, (start, stop))
             elif tag == _MODEL_FUNCTION:
-                self._keep(functions, (start, stop))
+                self.source.keep(functions, (start, stop))
         found.has_graph = bool(graph)
         self._main_graph(graph)
         for function in functions:
@@ -155,9 +140,9 @@ class _Walk:
             elif tag == _GRAPH_SPARSE:
                 found.initializers.add(self._sparse(((start, stop),)))
             elif tag == _GRAPH_INPUT:
-                found.inputs.append(self._value((start, stop)))
+                found.inputs.append(read_value(self.source, (start, stop)))
             elif tag == _GRAPH_OUTPUT:
-                found.outputs.append(self._value((start, stop)))
+                found.outputs.append(read_value(self.source, (start, stop)))
 
     def _subgraph(self, span: Span, depth: int) -> None:
         """A graph inside an attribute: its inputs and outputs are nobody's business, its tensors and nodes are."""
@@ -208,11 +193,11 @@ class _Walk:
         sparse: list[Span] = []
         for tag, start, stop in self.source.fields((span,), _ATTRIBUTE_PLAIN):
             if tag == _ATTRIBUTE_TENSOR:
-                self._keep(tensor, (start, stop))
+                self.source.keep(tensor, (start, stop))
             elif tag == _ATTRIBUTE_GRAPH:
-                self._keep(graph, (start, stop))
+                self.source.keep(graph, (start, stop))
             elif tag == _ATTRIBUTE_SPARSE:
-                self._keep(sparse, (start, stop))
+                self.source.keep(sparse, (start, stop))
             elif tag == _ATTRIBUTE_TENSORS:
                 self._tensor(((start, stop),))
             elif tag == _ATTRIBUTE_GRAPHS:
@@ -225,10 +210,6 @@ class _Walk:
             self._tensor(tensor)
         if sparse:
             self._sparse(sparse)
-
-    def _keep(self, parts: list[Span], part: Span) -> None:
-        self.source.spend(_PART_STEPS)
-        parts.append(part)
 
     def _later(self, graph: Span, depth: int) -> None:
         self.source.spend(_GRAPH_STEPS)
@@ -250,7 +231,7 @@ class _Walk:
         dims: list[int] = []
         entries: dict[bytes, bytes] = {}
         data_type = 0
-        for tag, start, stop in self.source.fields(spans, _TENSOR_VALUES):
+        for tag, start, stop in self.source.fields(spans, TENSOR_VALUES):
             if tag == _TENSOR_DIM and len(dims) < _MAX_RANK:
                 dims.append(signed(start))
             elif tag == _TENSOR_DIMS_PACKED:
@@ -263,6 +244,7 @@ class _Walk:
 
     def _entry(self, span: Span) -> tuple[bytes, bytes]:
         key = value = b""
+        self.source.spend(PART_STEPS)
         for tag, start, stop in self.source.fields((span,)):
             if tag == _ENTRY_KEY:
                 key = self.source.string(start, stop)
@@ -276,53 +258,8 @@ class _Walk:
         indices: list[Span] = []
         for tag, start, stop in self.source.fields(spans):
             if tag == _SPARSE_VALUES:
-                self._keep(values, (start, stop))
+                self.source.keep(values, (start, stop))
             elif tag == _SPARSE_INDICES:
-                self._keep(indices, (start, stop))
+                self.source.keep(indices, (start, stop))
         self._tensor(indices)
         return self._tensor(values)
-
-    def _value(self, span: Span) -> ValueInfo:
-        value = ValueInfo()
-        self.source.spend(_VALUE_STEPS)
-        types: list[Span] = []
-        for tag, start, stop in self.source.fields((span,)):
-            if tag == _VALUE_NAME:
-                value.name = self.source.string(start, stop)
-            elif tag == _VALUE_TYPE:
-                self._keep(types, (start, stop))
-        tensor: list[Span] = []
-        for tag, start, stop in self.source.fields(types):
-            kind = _TYPE_KINDS.get(tag, value.kind)
-            if kind != value.kind:  # the kinds are a oneof: a later one replaces an earlier one, the same one merges with it
-                tensor.clear()
-            value.kind = kind
-            if tag == _TYPE_TENSOR:
-                self._keep(tensor, (start, stop))
-        self._tensor_type(value, tensor)
-        return value
-
-    def _tensor_type(self, value: ValueInfo, spans: Sequence[Span]) -> None:
-        shape: list[Span] = []
-        for tag, start, stop in self.source.fields(spans):
-            if tag == _TENSOR_TYPE_ELEMENT:
-                value.elem_type = signed32(start)
-            elif tag == _TENSOR_TYPE_SHAPE:
-                self._keep(shape, (start, stop))
-        if shape:
-            value.shape = tuple(self._dim((start, stop)) for tag, start, stop in self.source.fields(shape) if tag == _SHAPE_DIM)
-
-    def _dim(self, span: Span) -> Dim:
-        """One dimension; a size below zero and an empty name say nothing, so they are None."""
-        dim: Dim = None
-        for tag, start, stop in self.source.fields((span,)):
-            if tag == _DIM_VALUE:
-                dim = signed(start) if signed(start) >= 0 else None
-            elif tag == _DIM_PARAM:
-                dim = text(self.source.string(start, stop)) or None
-        return dim
-
-
-def text(raw: bytes) -> str:
-    """Bytes of a name as text; those that are not UTF-8 are shown as hexadecimal escapes."""
-    return raw.decode("utf-8", errors="backslashreplace")

@@ -19,8 +19,9 @@ from tritongen.dtypes import DTYPES, from_onnx
 from tritongen.errors import ModelFileError
 from tritongen.signature.external import read_external
 from tritongen.signature.modelfile import HEAD_BYTES, REFUSED, opened, recognise, recognise_text, refuse
-from tritongen.signature.modelproto import MODEL_TAGS, ModelProto, ValueInfo, text, walk
+from tritongen.signature.modelproto import MODEL_TAGS, ModelProto, walk
 from tritongen.signature.tensors import Signature, TensorSpec
+from tritongen.signature.valueinfo import ValueInfo, text
 from tritongen.signature.wire import CutShortError, Source, TooMuchWorkError, WireError
 
 _MAX_PROTOBUF_BYTES = (1 << 31) - 1

@@ -22,14 +22,18 @@ MAX_DEPTH = 100
 """Levels of nesting that protobuf parsers accept by default."""
 
 _WINDOW = 16 * 1024
+_GLANCE = 512
 _MARGIN = 20  # a tag and a length take at most 15 bytes
 _MAX_STRING = 1 << 20
 MAX_WORK = 3_000_000
 """Steps that one file may cost, of about half a microsecond each: one for a field, more for what takes longer. A real model of 100,000 nodes, with a weight
 and a shape for each, takes some 1.6 million; nothing that an exporter writes comes near, and crafted bytes keep nobody busy for longer than two seconds."""
 
+PART_STEPS = 3
+"""What it costs to keep something of a message, beyond its fields."""
+
 _MESSAGE_STEPS = 4
-_READ_STEPS = 4
+_READ_STEPS = 3
 _SKIMMED_PER_STEP = 4  # fields that are passed over without being looked at
 _RUN_BYTES_PER_STEP = 128  # of values that are passed over in one go
 _STRING_BYTES_PER_STEP = 32  # which also bounds what is kept of a file: a hundred megabytes
@@ -137,6 +141,10 @@ class Source:
         """The bytes of a short string field. Raises WireError for one of more than 1 MiB: no name is that long."""
         if stop - start > _MAX_STRING:
             raise WireError(f"a name of {stop - start:,} bytes", start)
+        return self.payload(start, stop)
+
+    def payload(self, start: int, stop: int) -> bytes:
+        """The bytes of a field, whatever it is. They count as work, so that no file fills the memory."""
         self.spend((stop - start) // _STRING_BYTES_PER_STEP)
         if self._base <= start and stop <= self._base + len(self._data):
             return self._data[start - self._base : stop - self._base]
@@ -144,7 +152,8 @@ class Source:
 
     def packed(self, start: int, stop: int, most: int) -> list[int]:
         """The values of a packed field of varints, the first `most` of them. Raises WireError where the last one is incomplete."""
-        data, index, values = self.string(start, stop), 0, []
+        data, index = self.string(start, stop), 0
+        values: list[int] = []
         while index < len(data) and len(values) < most:
             try:
                 value, index = _varint(data, index, start)
@@ -159,11 +168,18 @@ class Source:
         if self._steps_left < 0:
             raise TooMuchWorkError(f"it takes more than {MAX_WORK:,} steps to read, as many as a graph of some 150,000 nodes and weights", self._base)
 
+    def keep(self, parts: list[Span], part: Span) -> None:
+        """Adds to the parts of a message that are kept until all are found, and counts that as work: memory is bounded with it."""
+        self.spend(PART_STEPS)
+        parts.append(part)
+
     def _window(self, position: int) -> tuple[bytes, int, int]:
         """Bytes around a position: the data, the offset of its first byte, the last offset at which a tag and a length are whole in it."""
         if not self._base <= position <= self._limit:
             self.spend(_READ_STEPS)
-            self._data = os.pread(self._descriptor, _WINDOW, position)
+            # Behind a weight that was passed over the next one is often not far, so little is read there.
+            goes_on = self._base <= position <= self._base + len(self._data)
+            self._data = os.pread(self._descriptor, _WINDOW if goes_on else _GLANCE, position)
             self._base, end = position, position + len(self._data)
             self._limit = self.size if end >= self.size else end - _MARGIN
         return self._data, self._base, self._limit
