@@ -29,17 +29,17 @@ def command(spec: Path, output: Path | None, dry_run: bool, check: bool, force: 
     from tritongen.repository import Action, apply_plan
     from tritongen.workflow.rendering import plan_render
 
-    rendering = plan_render(spec, output=output, force=force, prove_limit_bytes=prove_limit)
-    if strict and any(finding.severity is Severity.WARNING for finding in rendering.findings):
-        raise InputError(rendering.findings)
-    if rendering.findings:
-        click.echo(format_diagnostics(rendering.findings), err=True)
-    plan = rendering.plan
-    if dry_run or check:
-        click.echo(format_plan(plan))
-        would_change = bool(plan.with_action(Action.CREATE, Action.REPLACE, Action.CONFLICT))
-        return 1 if (check and would_change) or (dry_run and plan.with_action(Action.CONFLICT)) else 0
-    applied = apply_plan(plan)
+    with plan_render(spec, output=output, force=force, prove_limit_bytes=prove_limit) as rendering:
+        if strict and any(finding.severity is Severity.WARNING for finding in rendering.findings):
+            raise InputError(rendering.findings)
+        if rendering.findings:
+            click.echo(format_diagnostics(rendering.findings), err=True)
+        plan = rendering.plan
+        if dry_run or check:
+            click.echo(format_plan(plan))
+            would_change = bool(plan.with_action(Action.CREATE, Action.REPLACE, Action.CONFLICT))
+            return 1 if (check and would_change) or (dry_run and plan.with_action(Action.CONFLICT)) else 0
+        applied = apply_plan(plan)
     click.echo(format_plan(plan, done=True))
     for note in applied.notes:
         click.echo(note, err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tritongen.errors import ModelFileError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, RuntimeErrors, open_session, prove_session, reason_of, why_not_provable
 from tritongen.render.guess import Guess, guesses
 from tritongen.render.proving import why_not_loadable_here, wrong_rows
+from tritongen.rewrite import prove_batch, rebatch, rewritten_in
 from tritongen.samples import Feed, as_array
 from tritongen.signature import Signature
 from tritongen.templating import environment
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_GUESSES = 96
 _MOST_SECONDS = 60.0
+_PROVED = (1, 2, 3, DEFAULT_MAX_BATCH_SIZE)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
@@ -38,6 +41,7 @@ class Starter:
         signature: its interface.
         batched: requests are put together; False is written as `batching: none` where the file alone would allow it.
         why_not_batched: the reason, for a comment.
+        rebatched: the batch sizes at which the model was proved after `rebatch`; empty where that is not possible, or the batch is not one row.
         shapes: sizes that ran, for inputs with variable dimensions, without the batch.
         samples: values that ran.
         output_dims: dims to overlay, for outputs whose shape ONNX Runtime infers tighter than the file states it.
@@ -51,6 +55,7 @@ class Starter:
     batched: bool
     batching_none: bool = False
     why_not_batched: str = ""
+    rebatched: tuple[int, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     samples: Mapping[str, int] = field(default_factory=dict)
     output_dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -77,10 +82,11 @@ def explore(path: Path, signature: Signature, *, name: str, source: str, limit_b
     reason, guess, lie = "", None, ""
     if session is not None:
         reason, guess = _search(session, signature, batched=batched)
-        if batched and guess is None:
+        mixed = _mixed_rows(path, signature, guess, limit_bytes) if batched and guess is not None else ""
+        if batched and (guess is None or mixed):
             _, single = _search(session, signature, batched=False)
             if single is not None:
-                lie, reason, guess, batched = reason, "", single, False
+                lie, reason, guess, batched = mixed or reason, "", single, False
     dynamic = {tensor.name for tensor in signature.inputs if any(not isinstance(dim, int) for dim in (tensor.shape or ())[1 if batched else 0 :])}
     return Starter(
         name=name,
@@ -89,12 +95,37 @@ def explore(path: Path, signature: Signature, *, name: str, source: str, limit_b
         batched=batched,
         batching_none=not batched and not blockers,
         why_not_batched="; ".join(blockers) or inferred or lie,
+        rebatched=_rebatched(path, signature, guess, limit_bytes) if blockers and guess is not None else (),
         shapes={tensor: shape for tensor, shape in guess.shapes.items() if tensor in dynamic} if guess else {},
         samples=guess.samples if guess else {},
         output_dims=_tighter_outputs(signature, loaded, batched=batched),
         todo=reason if session is not None and guess is None else untried if dynamic else "",
         untried=untried,
     )
+
+
+def _mixed_rows(path: Path, signature: Signature, guess: Guess, limit_bytes: int) -> str:
+    """How a row of a batch gets another answer than alone, in one sentence; empty where it does not."""
+    samples = {name: as_array(value, signature.input(name).dtype, guess.shapes[name]) for name, value in guess.samples.items()}
+    proof = prove_batch(path, sizes=_PROVED, shapes=guess.shapes, samples=samples, limit_bytes=limit_bytes)
+    if proof.single_row_fails:
+        return ""
+    return next((failure.sentence for failure in proof.failures if not failure.is_rounding), "")
+
+
+def _rebatched(path: Path, signature: Signature, guess: Guess, limit_bytes: int) -> tuple[int, ...]:
+    """The batch sizes at which the model is right once its batch of one row is made variable; empty where a fixed batch of 1 is not all that is in the way."""
+    if any(not tensor.shape or tensor.shape[0] != 1 for tensor in (*signature.inputs, *signature.outputs)):
+        return ()
+    items = {name: shape[1:] for name, shape in guess.shapes.items()}
+    samples = {name: as_array(value, signature.input(name).dtype, guess.shapes[name]) for name, value in guess.samples.items()}
+    with tempfile.TemporaryDirectory(prefix="tritongen-init-") as folder:
+        try:
+            done = rewritten_in(Path(folder), path, rebatch)
+            proof = prove_batch(done.path, sizes=_PROVED, shapes=items, samples=samples, original=path, limit_bytes=limit_bytes)
+        except ModelFileError:
+            return ()
+    return proof.sizes if proof.proven else ()
 
 
 def _inferred_blocker(proof: Proof) -> str:

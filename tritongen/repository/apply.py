@@ -149,6 +149,11 @@ def _copy(source: Path, target: Path, *, link: bool) -> None:
         with contextlib.suppress(OSError):
             os.link(source.resolve(), target)
             return
+    copy_content(source, target)
+
+
+def copy_content(source: Path, target: Path) -> None:
+    """Make `target` a file with the content of `source`, by reference where the filesystem can (nothing is read then). Raises OSError where that fails."""
     with source.open("rb") as reader, target.open("wb") as writer:
         if not _clone(reader.fileno(), writer.fileno()):
             shutil.copyfileobj(reader, writer, 1 << 20)

@@ -5,6 +5,7 @@ Fixed shapes are what TensorRT, CUDA graphs and memory planning like best. A siz
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import onnx
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import ModelFileError
+from tritongen.rewrite.constants import fixed_outputs
 from tritongen.rewrite.document import Rewritten, followed, graphs, load, problem, save, skeleton
 from tritongen.signature import Signature, TensorSpec
 
 _KEEP = -1
+_PROBES = (13, 17)
+_ANONYMOUS = re.compile(r"[-?\d]*")  # what exporters write for a dimension that they have no name for
 
 
 def freeze(path: Path, shapes: Mapping[str, Sequence[int]], target: Path) -> Rewritten:
@@ -86,7 +90,7 @@ def _symbols(path: Path, signature: Signature, shapes: Mapping[str, Sequence[int
         if tensor.shape is None or len(shape) != len(tensor.shape):
             continue
         for axis, (stated, size) in enumerate(zip(tensor.shape, shape, strict=True)):
-            if not isinstance(stated, str) or not stated or size == _KEEP:
+            if not isinstance(stated, str) or _ANONYMOUS.fullmatch(stated) or size == _KEEP:
                 continue
             place = f"dimension {axis} of '{tensor.name}'"
             first, where = found.setdefault(stated, (size, place))
@@ -130,7 +134,18 @@ def _infer_again(model: onnx.ModelProto, before: onnx.ModelProto, path: Path, sh
     for value in (*model.graph.output, *model.graph.value_info):
         if value.name in known:
             _refine(value, known[value.name], symbols)
+    _fix_outputs(model)
     return []
+
+
+def _fix_outputs(model: onnx.ModelProto) -> None:
+    """Write the sizes that outputs have whatever the free dimensions of the inputs are. ONNX Runtime finds them too, and Triton compares with those."""
+    one, other = (fixed_outputs(model, size) for size in _PROBES)
+    for value in model.graph.output:
+        sizes = zip(value.type.tensor_type.shape.dim, one.get(value.name, ()), other.get(value.name, ()), strict=False)
+        for dim, first, second in sizes:
+            if first is not None and first == second and not dim.HasField("dim_value"):
+                dim.dim_value = first
 
 
 def _refine(value: onnx.ValueInfoProto, inferred: onnx.ValueInfoProto, symbols: set[str]) -> None:

@@ -87,6 +87,12 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
     return Served(tuple(served), tuple(warnings), originals, wants_cache)
 
 
+def plan_source(repository: Path, model: str, version: str) -> Path:
+    """The folder of the source ONNX of a plan: one for each version where the model has several, else one for the model."""
+    folder = artifacts(repository, model)
+    return folder / version if (folder / version).is_dir() else folder
+
+
 def artifacts(repository: Path, model: str) -> Path:
     """Where a model's files lie that Triton must not see, its source ONNX among them."""
     return repository.absolute().with_name(f"{repository.absolute().name}.artifacts") / model
@@ -114,7 +120,8 @@ def _adapted(configs: Mapping[str, Any], machine: Machine) -> dict[str, Adapted]
 def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> list[Diagnostic]:
     problems = []
     for name, adapted in models.items():
-        source = artifacts(repository, name) / adapt.SOURCE_FILE
+        versions = sorted(inner.name for inner in (repository / name).iterdir() if inner.is_dir() and inner.name.isdigit()) or [""]
+        source = next((path for path in (plan_source(repository, name, version) / adapt.SOURCE_FILE for version in versions) if not path.is_file()), None)
         if strict and adapted.differences:
             problems.append(
                 Diagnostic(
@@ -126,7 +133,7 @@ def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> 
                     model=name,
                 )
             )
-        elif adapted.needs_source and not source.is_file():
+        elif adapted.needs_source and source is not None:
             problems.append(
                 Diagnostic(
                     "TG904",
@@ -155,6 +162,6 @@ def _copy(repository: Path, copy: Path, models: dict[str, Adapted]) -> None:
             if inner.name == _CONFIG:
                 continue
             replaced = adapted.needs_source and inner.is_dir() and inner.name.isdigit()
-            (folder / inner.name).symlink_to(artifacts(repository, entry.name) if replaced else inner)
+            (folder / inner.name).symlink_to(plan_source(repository, entry.name, inner.name) if replaced else inner)
         for cache in adapted.folders:
             Path(cache).mkdir(parents=True, exist_ok=True)

@@ -96,8 +96,8 @@ def word(error: ErrorDetails) -> Wording:
         return _missing_key(path)
     if kind == "literal_error":
         return _not_a_choice(path, value, context["expected"])
-    if kind in ("greater_than_equal", "less_than_equal"):
-        limit = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+    if kind in ("greater_than_equal", "less_than_equal", "greater_than"):
+        limit = f"more than {context['gt']:g}" if "gt" in context else f"at least {context['ge']}" if "ge" in context else f"at most {context['le']:g}"
         return Wording("TG011", f"must be {limit}, and it is {value}", f"write a number that is {limit}")
     if kind == "too_short":
         return Wording("TG011", "the list is empty", "add an entry" if path == ("models",) else "add an entry, or remove the key")
@@ -216,5 +216,5 @@ def _model_inside(annotation: Any) -> type[BaseModel] | None:
 def key_name(path: Sequence[str | int]) -> str:
     """A path as people write it, within its model: `batching.preferred, item 2`, `instances.count`."""
     parts = list(path[2:] if len(path) > 1 and path[0] == "models" and isinstance(path[1], int) else path)
-    name = ".".join(part[:60] for part in parts if isinstance(part, str))
+    name = ".".join(part[:60] for part in parts if isinstance(part, str) and part != "[key]")
     return f"{name}, item {parts[-1] + 1}" if name and isinstance(parts[-1], int) else name

@@ -37,9 +37,9 @@ def render(spec: str | Path, output: str | Path | None = None, *, force: bool = 
     from tritongen.repository import apply_plan
     from tritongen.workflow.rendering import plan_render
 
-    rendering = plan_render(Path(spec), output=None if output is None else Path(output), force=force)
-    apply_plan(rendering.plan)
-    return rendering
+    with plan_render(Path(spec), output=None if output is None else Path(output), force=force) as rendering:
+        apply_plan(rendering.plan)
+        return rendering
 
 
 @contextlib.contextmanager

@@ -62,8 +62,8 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
     _refuse_other_files(target)
     folder = owned_folder(base_folder())
     try:
-        rendering = plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes)
-        apply_plan(rendering.plan, link=True)
+        with plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes) as rendering:
+            apply_plan(rendering.plan, link=True)
         release = options.release or rendering.loaded.spec.triton.release
         with start(rendering.plan.root, dataclasses.replace(options, disable_auto_complete=True, release=release)) as server:
             # the server says itself that it does not know its release, and has a cache where a model asks for one

@@ -51,7 +51,7 @@ def _check_renders(starters: Sequence[Starter]) -> None:
         spec = Path(scratch) / "spec.yaml"
         spec.write_text(starter_spec(starters, release=DEFAULT_RELEASE.name), encoding="utf-8", errors="surrogateescape")
         try:
-            plan_render(spec, output=Path(scratch) / "repository", prove_limit_bytes=0)
+            plan_render(spec, output=Path(scratch) / "repository", prove_limit_bytes=0).close()
         except InputError as error:
             problems = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity is Severity.ERROR]
             raise InputError([dataclasses.replace(problem, location=None) for problem in problems]) from error

@@ -20,14 +20,14 @@ class Workspace:
     def __init__(self, repository: Path) -> None:
         self._repository = repository.absolute()
         self._path: Path | None = None
-        self._remove: weakref.finalize[[str, bool], Workspace] | None = None
+        self._remove: weakref.finalize[[Path], Workspace] | None = None
 
     def folder(self, *names: str) -> Path:
         """A new folder of that name in it. Raises OSError where it cannot be made."""
         if self._path is None:
             path = self._place() / f".{self._repository.name}.tritongen-{secrets.token_hex(4)}"
             # Registered first, so that an interrupt between the two lines leaves nothing behind.
-            self._remove = weakref.finalize(self, shutil.rmtree, str(path), True)
+            self._remove = weakref.finalize(self, _remove, path)
             path.mkdir(mode=0o700)
             self._path = path
         folder = self._path.joinpath(*names)
@@ -47,3 +47,11 @@ class Workspace:
     def _place(self) -> Path:
         place = next(folder for folder in self._repository.parents if folder.is_dir())
         return place if os.access(place, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+
+
+def _remove(path: Path) -> None:
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(path, ignore_errors=True)
+        raise

@@ -116,3 +116,18 @@ def test_a_default_of_an_optional_input_is_no_obstacle(tmp_path):
     model.graph.input.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, [4]))
     onnx.save(model, path)
     assert shapes(freeze(path, {"x": [3, 4]}, tmp_path / "f.onnx").path)["y"] == (3, 4)
+
+
+def test_a_size_is_followed_through_shapes_that_are_cut_and_cast(tmp_path):
+    """The file's output says [?, T, C]: ONNX Runtime knows T once the input is fixed, and so must the file, since Triton compares."""
+    done = freeze(networks.packaged(networks.RECOGNIZER), {"x": [-1, 3, 48, 160]}, tmp_path / "o.onnx")
+    (output,) = read_onnx(done.path).outputs
+    inferred = onnxruntime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"]).get_outputs()[0].shape
+    assert list(output.shape) == inferred
+    assert inferred[1:] == [20, 6625]
+
+
+def test_a_name_that_is_none_may_have_two_sizes(tmp_path):
+    """Some exporters write ? for every dimension without a name."""
+    done = freeze(networks.packaged(networks.CLASSIFIER), {"x": [-1, 3, 48, 192]}, tmp_path / "o.onnx")
+    assert read_onnx(done.path).inputs[0].shape[1:] == (3, 48, 192)

@@ -87,6 +87,15 @@ def test_a_tensor_whose_content_does_not_fit_its_shape_is_refused(tmp_path):
         rebatch(path, tmp_path / "o.onnx")
 
 
+def test_a_reshape_to_a_matrix_is_refused(tmp_path):
+    path = Graph([1, 4], [node("Reshape", ["x", "s"], ["y"], name="odd")], [1, 4], [zeros("s", 1, 0)]).save(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.graph.initializer[0].data_type = onnx.TensorProto.INT64
+    onnx.save(model, path)
+    with pytest.raises(ModelFileError, match="TG165 the graph cannot be followed"):
+        rebatch(path, tmp_path / "o.onnx")
+
+
 def test_what_is_no_model_is_refused(tmp_path):
     (tmp_path / "m.onnx").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     for work in (rebatch, lambda path, target: freeze(path, {}, target), lambda path, _: prove_batch(path)):

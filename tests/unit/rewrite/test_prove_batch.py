@@ -198,3 +198,53 @@ def test_a_pinned_loop_is_found(tmp_path):
     onnx.save(model, tmp_path / "m.onnx")
     failure = prove_batch(tmp_path / "m.onnx", sizes=(1, 2)).failures[0]
     assert (failure.code, failure.node) == ("TG160", "the Loop node 'loop'")
+
+
+def test_the_original_has_a_say_about_every_row(tmp_path):
+    """The rewritten model is right for rows of positive sums alone, which the first row is."""
+    original = Graph([1, 4], [node("Neg", ["x"], ["y"])], [1, 4]).save(tmp_path / "a.onnx")
+    nodes = [
+        node("ReduceSum", ["x", "one"], ["s"]),
+        node("Greater", ["s", "zero"], ["p"]),
+        node("Neg", ["x"], ["n"]),
+        node("Where", ["p", "n", "x"], ["y"]),
+    ]
+    rewritten = Graph(ROWS, nodes, ROWS, [ints("one", 1), zeros("zero")]).save(tmp_path / "b.onnx")
+    samples = {"x": [[1, 1, 1, 1], [-1, -1, -1, -1]]}
+    (failure,) = prove_batch(rewritten, original=original, samples=samples).failures
+    assert (failure.code, failure.row) == ("TG158", 1)
+    assert "row 1 of output 'y'" in failure.reason
+
+
+def test_a_row_of_zeros_alone_is_no_division_by_zero(tmp_path):
+    nodes = [node("ReduceMean", ["x"], ["m"], axes=[0], name="mean"), node("Sub", ["x", "m"], ["y"])]
+    failure = prove_batch(Graph(ROWS, nodes, ROWS).save(tmp_path / "m.onnx"), sizes=(1, 2)).failures[0]
+    assert (failure.code, failure.size, failure.difference) == ("TG162", 2, 1.0)
+
+
+def test_many_rows_are_compared_at_once(tmp_path):
+    proof = prove_batch(networks.mlp(tmp_path / "m.onnx"), sizes=(1, 500_000))
+    assert proof.proven
+    assert proof.sizes == (1, 500_000)
+
+
+def test_a_batch_that_is_too_large_is_left_out_and_said(tmp_path):
+    proof = prove_batch(networks.mlp(tmp_path / "m.onnx"), sizes=(1, 2, 20_000_000))
+    assert not proof.proven
+    assert (proof.sizes, list(proof.not_run), proof.failures) == ((1, 2), [20_000_000], ())
+    assert [(found.code, found.severity) for found in proof.diagnostics] == [("TG163", Severity.ADVICE)]
+    assert "a batch of 20000000 was not run: its inputs have 610 MiB" in proof.diagnostics[0].message
+
+
+def test_an_item_that_is_too_large_is_not_made(tmp_path):
+    huge = Graph(["N", 2**31, 2**31], [node("Neg", ["x"], ["y"])], ["N", 2**31, 2**31]).save(tmp_path / "m.onnx")
+    assert "one row of its inputs has" in prove_batch(huge).skipped
+
+
+def test_a_scale_over_all_rows_only_rounds(tmp_path):
+    nodes = [node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="scale"), node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    proof = prove_batch(Graph(ROWS, nodes, ROWS).save(tmp_path / "m.onnx"))
+    assert all(failure.is_rounding and failure.operator == "DynamicQuantizeLinear" for failure in proof.failures)
+    assert {found.severity for found in proof.diagnostics} == {Severity.WARNING}
+    mixing = [node("ReduceMean", ["x"], ["m"], axes=[0]), node("Sub", ["x", "m"], ["y"])]
+    assert not prove_batch(Graph(ROWS, mixing, ROWS).save(tmp_path / "n.onnx")).failures[0].is_rounding

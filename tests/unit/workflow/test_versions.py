@@ -1,0 +1,163 @@
+"""Several versions of one model, from several sources: one config, a folder for each."""
+
+from __future__ import annotations
+
+import networks
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.unit.workflow.rewriting import ROOT, centred, flattening, render, served
+from tritongen.diagnostics import Severity
+
+BOTH = "sources: {1: a.onnx, 3: b.onnx}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed, name in enumerate("ab"):
+        networks.mlp(tmp_path / f"{name}.onnx", seed=seed)
+    return tmp_path
+
+
+def files(folder):
+    return sorted(path.relative_to(folder / ROOT / "m").as_posix() for path in (folder / ROOT / "m").rglob("*") if path.is_file())
+
+
+def test_each_source_has_a_folder_and_one_config_serves_both(folder):
+    outcome = render(folder, f"{BOTH}\nversions: {{policy: all}}")
+    assert outcome.findings == ()
+    assert outcome.config.version_policy.WhichOneof("policy_choice") == "all"
+    assert files(folder) == ["1/model.onnx", "3/model.onnx", "config.pbtxt"]
+    assert [served(folder, number).read_bytes() for number in (1, 3)] == [(folder / f"{name}.onnx").read_bytes() for name in "ab"]
+    assert render(folder, f"{BOTH}\nversions: {{policy: all}}").action == "keep"
+
+
+def test_a_source_that_leaves_the_spec_leaves_the_repository(folder):
+    render(folder, f"{BOTH}\nversions: {{policy: all}}")
+    outcome = render(folder, "sources: {3: b.onnx}")
+    assert (outcome.action, outcome.findings) == ("replace", ())
+    assert files(folder) == ["3/model.onnx", "config.pbtxt"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [("", "version 1 is"), ("versions: {policy: specific, versions: [1]}", "version 3 is"), ("versions: {count: 2}", ""), ("versions: {policy: all}", "")],
+)
+def test_versions_that_are_not_served_are_said(folder, policy, left):
+    outcome = render(folder, f"{BOTH}\n{policy}")
+    assert outcome.codes == (["TG193"] if left else [])
+    if left:
+        found = outcome.one("TG193")
+        assert found.severity is Severity.ADVICE
+        assert found.message.startswith(f"{left} written and not served")
+
+
+def test_a_version_that_is_listed_and_not_there_is_refused_with_both_places(folder):
+    (found,) = render(folder, f"versions: {{policy: specific, versions: [1, 2]}}\n{BOTH}").errors
+    assert (found.code, found.location.line, found.location.column) == ("TG109", 5, 48)
+    assert f"versions lists 2, and sources ({folder / 'spec.yaml'}:6:5) has no such version" in found.message
+    assert "1, 3" in found.hint
+
+
+def test_sources_number_their_files_themselves(folder):
+    (found,) = render(folder, f"{BOTH}\nversion: 4\nversions: {{policy: all}}").errors
+    assert (found.code, found.location.line) == ("TG194", 6)
+    assert f"({folder / 'spec.yaml'}:5:5)" in found.message
+    top = 'triton: {release: "25.08"}\ndefaults: {version: auto, versions: {policy: all}}'
+    inherited = render(folder, BOTH, top=top)
+    assert [(each.code, each.severity) for each in inherited.findings] == [("TG117", Severity.ADVICE)]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: networks.mlp(path, outputs=5), "output y FP32 [N, 5], and in the newest y FP32 [N, 4]"),
+        (lambda path: networks.mlp(path, batch=1), "input x FP32 [1, 8], and in the newest x FP32 [N, 8]"),
+        (lambda path: renamed(path, "z", TensorProto.FLOAT), "it has the output 'z', which the newest has not"),
+        (lambda path: renamed(path, "z", TensorProto.FLOAT), "it has no output 'y'"),
+        (lambda path: renamed(path, "y", TensorProto.DOUBLE), "input x FP64 [N, 8], and in the newest x FP32 [N, 8]"),
+    ],
+)
+def test_versions_with_other_interfaces_are_refused_with_both_files(folder, make, message):
+    make(folder / "a.onnx")
+    found = [each for each in render(folder, f"{BOTH}\nversions: {{policy: all}}").errors if message in each.message]
+    assert [each.code for each in found] == ["TG192"]
+    assert found[0].message.startswith(f"{folder / 'a.onnx'} (version 1) differs from {folder / 'b.onnx'} (version 3): ")
+    assert (found[0].location.line, found[0].location.column) == (5, 15)
+
+
+def renamed(path, output, kind):
+    networks.save(path, [helper.make_node("Neg", ["x"], [output])], [("x", kind, ["N", 8])], [(output, kind, ["N", 8])])
+
+
+def test_another_name_for_the_batch_is_no_difference(folder):
+    networks.mlp(folder / "a.onnx", batch="rows", seed=1)
+    assert render(folder, f"{BOTH}\nversions: {{policy: all}}").findings == ()
+
+
+def test_every_version_is_proved(tmp_path):
+    shape = [("x", TensorProto.FLOAT, ["N", 6])], [("y", TensorProto.FLOAT, ["N", 6])]
+    networks.save(tmp_path / "good.onnx", [helper.make_node("Neg", ["x"], ["y"])], *shape)
+    centred(tmp_path / "lie.onnx")
+    (found,) = render(tmp_path, "sources: {1: lie.onnx, 2: good.onnx}\nversions: {policy: all}").errors
+    assert found.code == "TG162"
+    assert found.message.startswith("version 1: with a batch of 2, row 0 of output 'y'")
+
+
+def test_a_rewrite_concerns_each_version_that_needs_it(folder):
+    networks.mlp(folder / "a.onnx", batch=1, seed=5)
+    outcome = render(folder, f"{BOTH}\nversions: {{policy: all}}\nrebatch: true")
+    assert outcome.findings == ()
+    assert served(folder, 3).read_bytes() == (folder / "b.onnx").read_bytes()
+    assert onnx.load(served(folder, 1)).graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    assert render(folder, f"{BOTH}\nversions: {{policy: all}}\nrebatch: true").action == "keep"
+
+
+def test_every_file_that_cannot_be_used_is_said_at_its_place(folder):
+    (folder / "a.onnx").write_bytes(b"no model")
+    (folder / "b.onnx").unlink()
+    found = render(folder, BOTH).errors
+    assert [(each.code, each.location.column) for each in found] == [("TG025", 15), ("TG020", 26)]
+
+
+def test_weights_of_versions_do_not_meet(tmp_path):
+    for seed, name in enumerate("ab"):
+        model = onnx.load(networks.mlp(tmp_path / "whole.onnx", seed=seed))
+        (tmp_path / name).mkdir()
+        onnx.save_model(model, tmp_path / name / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=16)
+    render(tmp_path, "sources: {1: a/m.onnx, 2: b/m.onnx}\nversions: {policy: all}")
+    assert files(tmp_path) == ["1/model.onnx", "1/weights.bin", "2/model.onnx", "2/weights.bin", "config.pbtxt"]
+    assert (tmp_path / ROOT / "m/1/weights.bin").read_bytes() == (tmp_path / "a/weights.bin").read_bytes()
+    assert (tmp_path / ROOT / "m/2/weights.bin").read_bytes() == (tmp_path / "b/weights.bin").read_bytes()
+
+
+def test_plans_of_versions_have_a_source_each(folder):
+    outcome = render(folder, f"{BOTH}\nversions: {{policy: all}}\nbackend: tensorrt")
+    assert outcome.errors == []
+    artifacts = folder / f"{ROOT}.artifacts/m"
+    assert [(artifacts / str(number) / "model.onnx").read_bytes() for number in (1, 3)] == [(folder / f"{name}.onnx").read_bytes() for name in "ab"]
+    assert render(folder, f"{BOTH}\nversions: {{policy: all}}\nbackend: tensorrt").action == "keep"
+
+
+def test_the_engine_cache_is_for_all_files_together(folder):
+    keys = f"{BOTH}\nversions: {{policy: all}}\naccelerator: tensorrt"
+
+    def cache():
+        return render(folder, keys).config.optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["trt_engine_cache_path"]
+
+    before = cache()
+    networks.mlp(folder / "a.onnx", seed=9)
+    assert cache() != before
+
+
+def test_warmup_is_proved_with_every_version(tmp_path):
+    flattening(tmp_path / "b.onnx", batch="N")
+    shape = [("x", TensorProto.FLOAT, ["N", 3, 4])], [("y", TensorProto.FLOAT, ["N", 4])]
+    stored = [onnx.numpy_helper.from_array(np.array([-1, 12]), "s"), onnx.numpy_helper.from_array(np.ones((12, 4), np.float32), "w")]
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    networks.save(tmp_path / "a.onnx", nodes, *shape, stored)
+    found = render(tmp_path, "sources: {1: a.onnx, 2: b.onnx}\nversions: {policy: all}").errors
+    assert {each.code for each in found} == {"TG142", "TG143"}
+    assert all(each.message.startswith("version 2: ") for each in found)
