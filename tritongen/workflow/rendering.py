@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tritongen.errors import InputError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, prove
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render import Compiled, Findings, build_entry, compile_model
-from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
 from tritongen.render.judging import ProvenFile, judge_entry
 from tritongen.render.proving import judge_proof
@@ -36,33 +36,44 @@ from tritongen.workflow.releases import release_findings
 from tritongen.workflow.shelf import Shelf, next_version, read_shelf
 from tritongen.workflow.workspace import Workspace
 
+_D = TypeVar("_D", bound="Draft")
+
 
 @dataclass(frozen=True)
-class Rendering:
-    """What a spec makes of a repository, before anything is written.
+class Draft:
+    """What a spec compiles to, right or wrong.
 
-    Rewritten model files wait in a folder of their own until the plan is applied; `close`, or leaving a `with` block, removes it (so does the last reference).
+    Rewritten model files wait in a folder of their own until they are written; `close`, or leaving a `with` block, removes it (so does the last reference).
 
     Attributes:
         loaded: the spec.
-        plan: what would change on disk.
-        findings: warnings and advice; errors are raised instead.
+        root: the repository's folder.
+        entries: the folder of each model; without those of models whose files cannot be used.
+        findings: all there is to say; with an error among it, nothing should be written.
     """
 
     loaded: LoadedSpec
-    plan: Plan
+    root: Path
+    entries: tuple[Entry, ...]
     findings: tuple[Diagnostic, ...]
     workspace: Workspace = field(repr=False, compare=False)
 
     def close(self) -> None:
-        """Remove what was only needed to apply the plan."""
+        """Remove what was only needed to write the folders."""
         self.workspace.close()
 
-    def __enter__(self) -> Rendering:
+    def __enter__(self: _D) -> _D:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True)
+class Rendering(Draft):
+    """A draft without errors, and what it would change on disk."""
+
+    plan: Plan
 
 
 def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Rendering:
@@ -78,33 +89,41 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
         InputError: with everything that is wrong in the spec and in all its models.
         RepositoryError: where the repository cannot be read.
     """
-    loaded = load_spec(spec_path)
-    root = output if output is not None else loaded.repository_path()
-    workspace = Workspace(root)
+    draft = draft_render(spec_path, output=output, prove_limit_bytes=prove_limit_bytes)
     try:
-        entries, found = _render_all(loaded, root, workspace, prove_limit_bytes)
-        return Rendering(loaded, make_plan(root, entries, force=force), tuple(found), workspace)
+        if any(finding.severity is Severity.ERROR for finding in draft.findings):
+            raise InputError(draft.findings)
+        plan = make_plan(draft.root, draft.entries, force=force)
+        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan)
     except BaseException:
-        workspace.close()
+        draft.close()
         raise
 
 
-def _render_all(loaded: LoadedSpec, root: Path, workspace: Workspace, prove_limit_bytes: int) -> tuple[list[Entry], list[Diagnostic]]:
-    """Every model's folder, and what there is to say. Raises InputError with everything that is wrong."""
+def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
+    """Read a spec and its models and compile them as far as that goes, whatever is wrong. Arguments as for `plan_render`.
+
+    Raises InputError where the spec itself cannot be read.
+    """
+    loaded = load_spec(spec_path)
+    root = output if output is not None else loaded.repository_path()
+    workspace = Workspace(root)
     entries: list[Entry] = []
-    found = [*release_findings(loaded), *idle_target(loaded.spec, loaded.locate)]
-    for index, model in enumerate(loaded.spec.models):
-        findings = _findings(loaded, index)
-        try:
-            entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, findings)
-        except InputError as error:
-            findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
-        else:
-            entries += [entry] if entry is not None else []
-        found += findings.found
-    if any(diagnostic.severity is Severity.ERROR for diagnostic in found):
-        raise InputError(found)
-    return entries, found
+    found = list(release_findings(loaded))
+    try:
+        for index, model in enumerate(loaded.spec.models):
+            findings = _findings(loaded, index)
+            try:
+                entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, findings)
+            except InputError as error:
+                findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
+            else:
+                entries += [entry] if entry is not None else []
+            found += findings.found
+    except BaseException:
+        workspace.close()
+        raise
+    return Draft(loaded, root, tuple(entries), tuple(found), workspace)
 
 
 def _findings(loaded: LoadedSpec, index: int) -> Findings:
