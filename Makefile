@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Carriers of really trained ONNX files. Their own dependencies are not wanted.
 MODELS := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3
 
-.PHONY: demo test test-system fuzz docs lint clean
+.PHONY: demo test test-system fuzz docs golden lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,9 +30,13 @@ test: lint
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -m fuzz
 
-# Rewrites what is generated from the catalogue of rules.
+# Rewrites what is generated from the catalogue of rules and from the keys of the spec.
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
+
+# Renders the specs in tests/golden anew; look at the difference before you commit it.
+golden: $(STAMP)
+	$(BIN)/python tests/goldens.py
 
 test-system: $(STAMP)
 	sh tests/system/install.sh
