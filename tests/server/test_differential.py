@@ -1,0 +1,116 @@
+"""Random specs: what `render` writes loads on the embedded Triton with auto-complete off, and what it refuses Triton refuses too.
+
+A refused spec is forced through: the folder is written as it would have been. Where Triton then loads it, the refusal must be a contradiction in the spec
+itself (what was written is not what was asked for); these are counted apart, by code.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from agreement import Verdict, ask_triton
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "rules"))
+
+import spec_strategies
+
+from tritongen.diagnostics import Diagnostic, Severity
+from tritongen.errors import SpecError
+from tritongen.repository import apply_plan, make_plan
+from tritongen.rules import RULES, Consequence
+from tritongen.workflow.rendering import draft_render
+
+pytestmark = pytest.mark.server
+
+LEAST_LOADED = 0.8
+"""The share of specs that must load; else the specs prove little."""
+REFUSING = {rule.code for rule in RULES if rule.consequence is Consequence.REFUSED}
+_STEP = 10
+"""Hypothesis makes near copies of an example one after another: one of so many is taken."""
+
+
+@dataclass
+class Outcome:
+    """What became of one spec: why render refused it (nothing where it did not), and whether a folder could be written."""
+
+    spec: str
+    errors: list[Diagnostic] = field(default_factory=list)
+    written: bool = False
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether render says that Triton would refuse what would be written: the word of the rules, which look at exactly that."""
+        return any(error.code in REFUSING for error in self.errors)
+
+
+def some_specs(number: int, random_seed: int) -> list[str]:
+    """Texts of random specs, no two alike."""
+    found: dict[str, None] = {}
+
+    @seed(random_seed)
+    @settings(max_examples=number * _STEP * 5 // 4, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(spec_strategies.specs())
+    def collect(data):
+        found[json.dumps(data)] = None
+
+    collect()
+    return list(found)[_STEP // 2 :: _STEP][:number]
+
+
+def render(text: str, name: str, folder: Path, repository: Path) -> Outcome:
+    """Render one spec with its model called `name`, forced where it is refused."""
+    outcome = Outcome(text)
+    data = json.loads(text)
+    data["models"][0]["name"] = name
+    spec = folder / "spec.yaml"
+    spec.write_text(json.dumps(data))
+    try:
+        with draft_render(spec, output=repository) as draft:
+            outcome.errors = [finding for finding in draft.findings if finding.severity is Severity.ERROR]
+            if draft.entries:
+                apply_plan(make_plan(repository, draft.entries))
+                outcome.written = True
+    except SpecError as error:
+        outcome.errors = list(error.diagnostics)
+    return outcome
+
+
+def disagreement(outcome: Outcome, verdict: Verdict) -> str:
+    """How Triton and render differ about a spec; nothing where they agree."""
+    said = [f"{error.code} {error.message}" for error in outcome.errors]
+    if not said and not verdict.loads:
+        return f"render is content; Triton refuses it: {verdict.reasons}"
+    if outcome.is_refusal and verdict.loads:
+        return f"Triton loads what would be written; render says {said}"
+    return ""
+
+
+def check(number: int, random_seed: int, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    spec_strategies.models(tmp_path)
+    outcomes = {f"m{index}": render(text, f"m{index}", tmp_path, repository) for index, text in enumerate(some_specs(number, random_seed))}
+    verdicts = ask_triton(repository, [name for name, outcome in outcomes.items() if outcome.written], auto_complete=False)
+    wrong = [f"{text}\n  {outcomes[name].spec}" for name, verdict in verdicts.items() if (text := disagreement(outcomes[name], verdict))]
+    loaded = sum(not outcomes[name].errors and verdict.loads for name, verdict in verdicts.items())
+    both = sum(outcomes[name].is_refusal and not verdict.loads for name, verdict in verdicts.items())
+    apart = Counter(sorted({error.code for error in outcome.errors})[0] for outcome in outcomes.values() if outcome.errors and not outcome.is_refusal)
+    print(f"seed {random_seed}: {len(outcomes)} specs; {loaded} load, {both} are refused by both; contradictions in the spec itself: {dict(apart)}")
+    assert not wrong, f"seed {random_seed}\n" + "\n".join(wrong)
+    assert loaded >= LEAST_LOADED * len(outcomes), [str(error) for outcome in outcomes.values() for error in outcome.errors]
+
+
+def test_a_sample_of_specs(tmp_path):
+    check(40, 1, tmp_path)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("random_seed", range(2, 7))
+def test_many_specs(tmp_path, random_seed):
+    check(100, random_seed, tmp_path)
