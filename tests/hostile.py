@@ -9,6 +9,7 @@ from pathlib import Path
 from check_models import CONFIG
 
 from tritongen.modelconfig.reading import MAX_BYTES
+from tritongen.rules.context import TEXT_BYTES
 
 GOOD = CONFIG.format(name="m")
 ALL_THAT_IS_READ = MAX_BYTES - 1_000
@@ -184,6 +185,36 @@ def no_models_files(root: Path) -> None:
         (_model(root, name=name) / "1/model.onnx").write_bytes(content)
 
 
+def python_models(root: Path) -> None:
+    """Files that would keep a parser busy, or overflow its stack."""
+    most = TEXT_BYTES - 100
+    contents = {
+        "attributes": b"x" + b".a" * (most // 2),
+        "sums": b"1" + b"+1" * (most // 2),
+        "minuses": b"-" * most + b"1",
+        "brackets": b"(" * most,
+        "calls": b"f" + b"()" * (most // 2),
+        "choices": b"if a:\n a\n" + b"elif a:\n a\n" * (most // 11),
+        "statements": b"a;" * (most // 2),
+        "lines": b"a\n" * (most // 2),
+        "lists": b"[" + b"1," * (most // 2) + b"]",
+        "digits": b"9" * most,
+        "unclosed": b"({[" * 60 + b"1",
+        "backslashes": b"\\\n" * (most // 2),
+        "null": b"\0" * most,
+        "coding": b"# coding: rot13\nkynff",
+        "unknown_coding": b"# coding: \xff\n",
+        "default": b"class TritonPythonModel:\n def execute(self, a, b, c=" + b"[" * 90 + b"]" * 90 + b"): pass\n",
+        "too_large": b"a\n" * TEXT_BYTES,
+    }
+    for name, content in contents.items():
+        folder = _model(root, 'backend: "python"\n', name)
+        (folder / "1/model.py").write_bytes(content)
+    for name, content in {"json_deep": b"[" * most, "json_digits": b"9" * most, "json_surrogate": b'{"model": "\\ud800"}'}.items():
+        folder = _model(root, 'backend: "vllm"\n', name)
+        (folder / "1/model.json").write_bytes(content)
+
+
 HOSTILE: tuple[Callable[[Path], None], ...] = (
     hundred_megabytes,
     most_that_is_read,
@@ -202,4 +233,5 @@ HOSTILE: tuple[Callable[[Path], None], ...] = (
     many_versions,
     deep_folders,
     no_models_files,
+    python_models,
 )

@@ -14,6 +14,7 @@ from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import backend_of_file, fully_seen, is_foreign, model_files, place
 from tritongen.rules.resolve import KNOWN_BACKENDS
 from tritongen.rules.rule import Consequence, Finding, Rule
+from tritongen.rules.vllm import ENGINE_ARGUMENTS
 
 _PAIRED = {backend.name: backend.platforms for backend in KNOWN_BACKENDS if backend.platforms}
 """Backends whose platform core checks; all others may state any platform."""
@@ -99,7 +100,7 @@ def _undetected(context: ModelContext) -> Finding:
         hint = f'mv {first}/{found[0]} {first}/{default}, or write `backend: "{backend}" default_model_filename: "{found[0]}"`'
     else:
         message = f"no backend is given, and no file in {first}/ has a name that Triton knows one by ({', '.join(_defaults())})"
-        hint = 'write `backend: "<name of the backend>"`'
+        hint = f'write `backend: "{"vllm" if ENGINE_ARGUMENTS in folder.files_in(first) else "<name of the backend>"}"`'
     return Finding(message, (), hint, None if context.has_config else place(context))
 
 
@@ -118,7 +119,7 @@ def _absent(context: ModelContext) -> Iterator[Finding]:
 
 def _url_name(context: ModelContext) -> Iterator[Finding]:
     name = context.name
-    if not name or _UNTOUCHED.fullmatch(name):
+    if not name or _UNTOUCHED.fullmatch(name) or is_foreign(context):
         return
     wrong = sorted({character for character in name if not _UNTOUCHED.fullmatch(character)})
     listed = ", ".join(f"'{character}'" for character in wrong)

@@ -41,7 +41,7 @@ def _absent(context: ModelContext) -> Iterator[tuple[str, str, list[str]]]:
         facts = folder.entries.get(path)
         if path in kept or path.startswith("../") or (facts is not None and facts.kind not in ("folder", "nowhere")):
             continue
-        if facts is not None and facts.kind == "folder":
+        if facts is not None and facts.kind == "folder" and context.resolved.backend != "python":
             inner = f"{path}/model.onnx"
             if context.resolved.backend not in _FOLDERS or inner in folder.entries:
                 continue
@@ -64,7 +64,8 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
         folder, name = context.folder, posixpath.basename(path)
         assert folder is not None
         if path in folder.entries:
-            found, hint = "; it is a link that leads nowhere", f"put the file itself at {context.name}/{path}"
+            kind = "folder" if folder.entries[path].kind == "folder" else "link that leads nowhere"
+            found, hint = f"; it is a {kind}", f"put the file itself at {context.name}/{path}"
         elif alike:
             found, hint = f"; it holds {', '.join(alike)}", f'write `default_model_filename: "{alike[0]}"` with the name of the one to serve'
         elif name in folder.entries and folder.entries[name].kind == "file":
@@ -73,7 +74,7 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
             held = [entry for entry in folder.files_in(version) if not entry.startswith(".")]
             found = f"; it holds {', '.join(held[:4])}{', ...' if len(held) > 4 else ''}" if held else "; it is empty"
             hint = f"put the model file at {context.name}/{path}"
-        if context.resolved.backend == "python":
+        if context.resolved.backend == "python" and not (path in folder.entries and folder.entries[path].kind == "folder"):
             found += "; the python backend waits for it without an end (seen with release 24.10), so that the server never gets ready"
         yield Finding(f"version {version} has no {posixpath.relpath(path, version)}{found}", hint=hint, location=place(context, version))
 

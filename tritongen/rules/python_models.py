@@ -19,6 +19,7 @@ from tritongen.diagnostics import Location
 from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import place
 from tritongen.rules.rule import Consequence, Finding, Rule
+from tritongen.signature.modelfile import recognise_pointer
 
 _CLASS, _METHOD = "TritonPythonModel", "execute"
 _FOLDER = frozenset({"folder"})
@@ -61,13 +62,20 @@ def _syntax(context: ModelContext) -> Iterator[Finding]:
         error = _parsed(source)
         if not isinstance(error, SyntaxError):
             continue
+        pointer = recognise_pointer(source, len(source))
+        if pointer:
+            yield Finding(f"{path} is no Python: {pointer[1]}", hint=pointer[2], location=place(context, path))
+            continue
         lines = source.decode(errors="replace").splitlines()
         line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else None
         if line is not None and (_NEWER if sys.version_info >= (3, 12) else _NEWER_BEFORE_312).search(line):
             continue
         where = str(place(context, path).path)
         location = Location(where) if line is None else Location(where, error.lineno, max(1, error.offset or 1), line)
-        yield Finding(f"{path} is no valid Python: {error.msg}", hint=f"mend it; `python3 -m py_compile {where}` says the same", location=location)
+        hint = f"mend it; `python3 -m py_compile {where}` says the same"
+        if line is not None and line.startswith(("<<<<<<< ", "=======", ">>>>>>> ")):
+            hint = "resolve the merge conflict: keep one side and remove its marks"
+        yield Finding(f"{path} is no valid Python: {error.msg}", hint=hint, location=location)
 
 
 def _module_level(tree: ast.Module) -> Iterator[ast.AST]:
@@ -143,13 +151,27 @@ def _no_execute(context: ModelContext) -> Iterator[Finding]:
             continue
         names = {name for node in _module_level(ast.Module(owner.body, [])) if (name := _bound(node))}
         if _METHOD in names:
+            yield from _uncallable(context, path, owner)
             continue
         close = difflib.get_close_matches(_METHOD, names, n=1, cutoff=0.75)
         hint = f"rename {close[0]} to {_METHOD}" if close else f"write `def {_METHOD}(self, requests)`, which returns one response for each request"
         yield Finding(f"class {_CLASS} in {path} has no method {_METHOD}", hint=hint, location=_at(context, path, owner))
 
 
-def _at(context: ModelContext, path: str, node: ast.ClassDef) -> Location:
+def _uncallable(context: ModelContext, path: str, owner: ast.ClassDef) -> Iterator[Finding]:
+    """A method that cannot be called as `execute(requests)`; one that is decorated, or defined in several ways, may be."""
+    methods = [node for node in ast.walk(owner) if _bound(node) == _METHOD]
+    if len(methods) != 1 or methods[0] not in owner.body or not isinstance(methods[0], ast.FunctionDef | ast.AsyncFunctionDef) or methods[0].decorator_list:
+        return
+    given = methods[0].args
+    most = len(given.posonlyargs) + len(given.args)
+    if (most < 2 and given.vararg is None) or most - len(given.defaults) > 2 or None in given.kw_defaults:
+        shown = ", ".join(argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+        message = f"{_METHOD} in {path} takes ({shown}), and the python backend calls it with the requests alone"
+        yield Finding(message, hint=f"write `def {_METHOD}(self, requests):`", location=_at(context, path, methods[0]))
+
+
+def _at(context: ModelContext, path: str, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Location:
     source = dict(_sources(context))[path].decode(errors="replace").splitlines()
     line = source[node.lineno - 1] if node.lineno <= len(source) else None
     return Location(place(context, path).path, node.lineno, node.col_offset + 1, line)
@@ -184,7 +206,7 @@ RULES: tuple[Rule, ...] = (
         "TG392",
         "python-model-without-execute",
         Consequence.FAILS,
-        "TritonPythonModel has a method execute.",
+        "TritonPythonModel has a method execute(self, requests).",
         "The python backend looks for it when a request comes: the model is READY, and every request fails (tried on 24.10). Nothing is said of a class that "
         "inherits from another.",
         "class TritonPythonModel:\n    def run(self, requests):\n        return []",

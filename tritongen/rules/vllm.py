@@ -14,6 +14,7 @@ from tritongen.modelconfig import ModelInstanceGroup
 from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import fully_seen, loaded_folders, place
 from tritongen.rules.rule import Consequence, Finding, Rule
+from tritongen.signature.modelfile import recognise_pointer
 
 ENGINE_ARGUMENTS = "model.json"
 """The file that the backend reads in the version's folder."""
@@ -28,8 +29,13 @@ def _is_vllm(context: ModelContext) -> bool:
 
 def _read(text: bytes) -> Any:
     """The value in a JSON file. Raises ValueError for what Python's `json` does not read, with the reason."""
+    pointer = recognise_pointer(text, len(text))
+    if pointer:
+        raise ValueError(pointer[1])
     try:
         return json.loads(text.decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} (counted from 0) is no UTF-8") from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 

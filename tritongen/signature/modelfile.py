@@ -71,14 +71,19 @@ def opened(path: Path) -> Iterator[tuple[int, int]]:
         os.close(descriptor)
 
 
+def recognise_pointer(head: bytes, size: int) -> tuple[str, str, str] | None:
+    """Tells whether any kind of file is a Git LFS pointer: code, what is wrong, what to do. None where it is none."""
+    if not head.startswith(_LFS_POINTER) or size > HEAD_BYTES:
+        return None
+    message = "the file is a Git LFS pointer, not the content it stands for"
+    return "TG024", message, "run `git lfs pull` in its repository (and `git lfs install` once before)"
+
+
 def recognise(head: bytes, size: int) -> tuple[str, str, str] | None:
     """Tells what a file is by its first `HEAD_BYTES` bytes, where that is certain: code, what is wrong, what to do. None where it may be a model."""
-    if head.startswith(_LFS_POINTER) and size <= HEAD_BYTES:
-        return (
-            "TG024",
-            "the file is a Git LFS pointer, not the content it stands for",
-            "run `git lfs pull` in its repository (and `git lfs install` once before)",
-        )
+    pointer = recognise_pointer(head, size)
+    if pointer:
+        return pointer
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:64].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
         hint = "the download gave a login, error or preview page: use the direct link to the file, with credentials if it needs them"
