@@ -22,7 +22,7 @@ CAUSES = {
     "TG222": _NO_CONFIG,
     "TG223": r"failed to stat file",
     "TG224": rf"{_NO_VERSION}|{_NO_BACKEND}",
-    "TG225": _STAT,
+    "TG225": rf"{_STAT}|No module named '\d+\.model'",
     "TG226": _STAT,
     "TG230": r"unexpected platform type '[^']+'",
     "TG231": r"unexpected 'platform' and 'backend' pair",
