@@ -34,7 +34,7 @@ _NEWER_BEFORE_312 = re.compile(_NEWER.pattern + r"|\b[fF][rR]?[\"']|\b[rR][fF][\
 
 def _sources(context: ModelContext) -> Iterator[tuple[str, bytes]]:
     """Path in the model's folder and bytes of each model.py that Triton would import."""
-    if context.resolved.backend == "python" and not context.config.runtime:
+    if context.resolved.backend == "python" and context.resolved.filename.endswith(".py") and not context.config.runtime:
         for number, file in context.models.items():
             if file.text is not None:
                 yield f"{context.versions.loaded[number]}/{context.resolved.filename}", file.text
