@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
 
 _LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|made|body): (sha256:(?P<sha>[0-9a-f]{64}))?\s*(?P<path>.*)")
+_VERSION = re.compile(r"[1-9][0-9]{0,18}")
 _CHUNK = 1 << 20
 
 
@@ -92,11 +93,16 @@ def read_stamp(text: str) -> Stamp | None:
             kept.append(PurePosixPath(match["path"]))
         elif match["kind"] == "made":
             version, _, recipe = match["path"].partition(" ")
-            if match["sha"] and version.isascii() and version.isdigit():
-                made[int(version)] = Made(match["sha"], recipe)
+            if match["sha"] and (number := version_of(version)):
+                made[number] = Made(match["sha"], recipe)
         elif match["sha"]:
             hashes[match["kind"]][PurePosixPath(match["path"])] = match["sha"]
     return None
+
+
+def version_of(name: str) -> int:
+    """The version whose folder has this name, or 0 for any other name."""
+    return int(name) if _VERSION.fullmatch(name) else 0
 
 
 def file_sha256(path: Path) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ValidationError, ValidationInfo, ValidatorFunctionWrapHandler, WithJsonSchema, field_validator
-from pydantic_core import InitErrorDetails
+from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, ValidationError, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails
 
 from tritongen.spec.strict import Forms, Strict, setting
 from tritongen.spec.values import (
@@ -80,8 +81,15 @@ def _check_number(value: str) -> str:
     return value
 
 
-_NUMBER_SCHEMA = {"type": "string", "pattern": "^[1-9][0-9]{0,18}$"}
-SourceNumber = Annotated[str, AfterValidator(_check_number), WithJsonSchema(_NUMBER_SCHEMA)]
+@dataclass(frozen=True)
+class _Numbered:
+    """The JSON Schema of a mapping whose names are numbers of versions; it has one at least."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "minProperties": 1, "propertyNames": {"pattern": "^[1-9][0-9]{0,18}$"}}
+
+
+SourcesField = Annotated[Mapping[Annotated[str, AfterValidator(_check_number)], SourceField], _Numbered()]
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ class PlacedSource:
 class Sourced(Strict):
     """The keys that say which file a model is made from."""
 
-    sources: Mapping[SourceNumber, SourceField] = setting(
+    sources: SourcesField = setting(
         "Several versions side by side, in place of source: version number → ONNX file, as in {1: a.onnx, 3: b.onnx}. All have the same inputs and outputs.",
         default_factory=dict,
         sets="the version folders",

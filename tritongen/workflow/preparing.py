@@ -11,13 +11,15 @@ from tritongen import __version__
 from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import ModelFileError
+from tritongen.proof import why_not_provable
 from tritongen.releases import Release
 from tritongen.render import Findings, ModelFiles, hash_model
 from tritongen.render.entry import check_names
 from tritongen.render.findings import Key
 from tritongen.render.rewriting import frozen_shapes, recipe_of
+from tritongen.render.rows import is_demanded, judge_batch
 from tritongen.repository import Made
-from tritongen.rewrite import Recipe, Rewritten, changed_libraries, freeze, optimize, rebatch, rewritten_in
+from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, freeze, optimize, rebatch, rewritten_in
 from tritongen.samples import Array
 from tritongen.signature import Signature
 from tritongen.signature.inference import infer_missing_shapes
@@ -92,6 +94,9 @@ def prepare(
     as_is = Prepared(placed.key, source, source, signature, files)
     asked = recipe_of(model, frozen_shapes(model, signature, findings), release)
     if asked.is_empty or findings.has_errors:
+        return as_is
+    if asked.rebatch and is_demanded(model) and (reason := why_not_provable(source, limit_bytes=limit_bytes, external=as_is.external)):
+        judge_batch(model, placed.key, BatchProof(source, skipped=reason), (), findings)
         return as_is
     _explain(model, files, asked, shelf, findings)
     steps = _Steps(model, as_is, workspace, samples, limit_bytes)

@@ -202,7 +202,8 @@ def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Worksp
                 placed,
                 loaded.source_path(index, placed.version),
                 release=_release(loaded),
-                samples=lambda signature: _samples(loaded, index, signature, findings),
+                # Those that do not fit are reported when the model is compiled.
+                samples=lambda signature: _samples(loaded, index, signature, dataclasses.replace(findings, found=[])),
                 shelf=shelf,
                 workspace=workspace,
                 limit_bytes=prove_limit_bytes,

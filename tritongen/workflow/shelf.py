@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
 from tritongen.repository import CopiedFile, Made, file_sha256, read_stamp
+from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
 _MODEL = PurePosixPath(SOURCE_NAME)
@@ -50,19 +51,22 @@ def read_shelf(root: Path, name: str) -> Shelf:
     stamp = read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
     if stamp is None:
         return Shelf({}, {})
-    numbers = {int(path.parts[0]) for path in (*stamp.files, *stamp.kept) if path.parts[0].isdigit()}
-    stored = {number: Stored(root / name / str(number), _below(str(number), stamp.files)) for number in sorted(numbers)}
     artifacts = root.with_name(f"{root.name}.artifacts") / name
-    for path in stamp.kept:
+    stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
+    for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.
-        number = int(path.parts[0])
         flat = _MODEL in stamp.artifacts
-        stored[number] = Stored(artifacts, dict(stamp.artifacts)) if flat else Stored(artifacts / str(number), _below(str(number), stamp.artifacts))
+        stored[number] = Stored(artifacts, dict(stamp.artifacts)) if flat else Stored(artifacts / str(number), _below(number, stamp.artifacts))
     return Shelf(stored, stamp.made)
 
 
-def _below(folder: str, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixPath, str]:
-    return {PurePosixPath(*path.parts[1:]): sha for path, sha in hashes.items() if path.parts[0] == folder}
+def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:
+    """The versions whose folders the paths lie in, ascending."""
+    return sorted({number for path in paths if (number := version_of(next(iter(path.parts), "")))})
+
+
+def _below(version: int, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixPath, str]:
+    return {PurePosixPath(*path.parts[1:]): sha for path, sha in hashes.items() if path.parts[:1] == (str(version),)}
 
 
 def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int, dict[PurePosixPath, CopiedFile]]:

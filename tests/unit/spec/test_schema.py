@@ -54,6 +54,12 @@ def accepts(schema, value):  # noqa: C901 - one line for each keyword
             ok = not isinstance(value, str) or re.search(expected, value)
         elif keyword == "propertyNames":
             ok = not isinstance(value, dict) or all(accepts(expected, key) for key in value)
+        elif keyword == "exclusiveMinimum":
+            ok = not is_type(value, "number") or value > expected
+        elif keyword == "minProperties":
+            ok = not isinstance(value, dict) or len(value) >= expected
+        elif keyword == "propertyNames":
+            ok = not isinstance(value, dict) or all(accepts(expected, name) for name in value)
         elif keyword in ("minimum", "maximum"):
             ok = not is_type(value, "number") or (value >= expected if keyword == "minimum" else value <= expected)
         else:
@@ -93,6 +99,10 @@ GOOD = [
     spec_of("warmup: [1, 2]"),
     spec_of("warmup: []"),
     spec_of("version: auto, versions: {policy: latest, count: 3}"),
+    spec_of("freeze: true, rebatch: true, prove: false, optimize: offline"),
+    spec_of("prove: auto, optimize: {level: all, hardware: mine, tolerance: 0.001}"),
+    spec_of("", top="defaults: {freeze: true, rebatch: false, prove: true, optimize: none}"),
+    "version: 1\nmodels: [{name: a, sources: {'1': a.onnx, '12': {package: pydantic, path: main.py}}}]",
     spec_of("version: 7, versions: {policy: specific, versions: [7]}"),
     spec_of("samples: {a: 1, b: true, c: text, d: [[1.5, 2], [3, 4]], e: 0.5}"),
     spec_of("config: {a: {b: [1, null]}}"),
@@ -191,6 +201,15 @@ BAD = [
     spec_of("warmup: [0]"),
     spec_of("warmup: all"),
     spec_of("version: 0"),
+    spec_of("freeze: 'true'"),
+    spec_of("prove: always"),
+    spec_of("optimize: extended"),
+    spec_of("optimize: {level: fast}"),
+    spec_of("optimize: {tolerance: 0}"),
+    spec_of("optimize: {tolerance: 2}"),
+    "version: 1\nmodels: [{name: a, sources: [a.onnx]}]",
+    "version: 1\nmodels: [{name: a, sources: {}}]",
+    "version: 1\nmodels: [{name: a, sources: {'01': a.onnx}}]",
     spec_of("version: newest"),
     spec_of("versions: {policy: newest}"),
     spec_of("samples: {x: {}}"),

@@ -23,6 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.unit.workflow.rewriting import answers, centred, flattening, left_beside, render, sequence, served
 from tritongen.diagnostics import Severity
 from tritongen.errors import InputError
+from tritongen.releases import find_release
 from tritongen.repository import apply_plan, read_stamp
 from tritongen.signature import read_onnx
 from tritongen.workflow.rendering import plan_render
@@ -236,6 +237,37 @@ def test_a_name_cannot_break_out_of_the_stamp(tmp_path):
     assert outcome.errors == []
     assert not read_stamp(outcome.text).edited
     assert render(tmp_path, 'source: m.onnx\nfreeze: true\nshapes: {"x\\ny: \\"é\\"": [5]}').action == "keep"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "made: sha256:{sha} {digits} {{}}",
+        "made: sha256:{sha} \u00b2 {{}}",
+        "made: nothing",
+        "file: sha256:{sha} {digits}/x",
+        "kept: {digits}/model.plan",
+        "kept: .",
+    ],
+)
+def test_a_stamp_that_somebody_made_up_is_no_traceback(tmp_path, line):
+    flattening(tmp_path / "m.onnx")
+    keys = "source: m.onnx\nrebatch: true\nversion: auto"
+    config = tmp_path / "model_repository/m/config.pbtxt"
+    render(tmp_path, keys)
+    config.write_text("# tritongen-" + line.format(sha="0" * 64, digits="9" * 5000) + "\n" + config.read_text())
+    assert render(tmp_path, keys).errors == []
+
+
+def test_samples_that_do_not_fit_are_said_once(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    assert render(tmp_path, "source: m.onnx\noptimize: offline\nsamples: {x: [1, 2], z: 3}").codes == ["TG103", "TG116"]
+
+
+def test_the_graph_is_optimised_for_the_release(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    outcome = render(tmp_path, "source: m.onnx\noptimize: {level: extended}")
+    assert f'"onnxruntime": "{find_release("25.08").onnxruntime}"' in read_stamp(outcome.text).made[1].recipe
 
 
 def test_other_libraries_are_said_to_be_the_reason(tmp_path, monkeypatch):
