@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ def _mismatch(context: ModelContext) -> Iterator[Finding]:
 
 def _wrong_backend(context: ModelContext) -> Iterator[Finding]:
     name = context.config.backend
-    if context.is_ensemble or context.config.runtime or name in NVIDIAS or _brings_its_own(context, name):
+    if context.is_ensemble or name in NVIDIAS or _brings_its_own(context, name):
         return
     if meant := meant_by(name):
         what = "is the name of a platform" if name in BACKEND_OF_PLATFORM else "does not exist"
@@ -59,9 +60,11 @@ def _wrong_backend(context: ModelContext) -> Iterator[Finding]:
 
 
 def _brings_its_own(context: ModelContext, backend: str) -> bool:
-    """Whether the model's folder holds the backend's library."""
-    library = f"libtriton_{backend}.so"
-    return context.folder is not None and any(path.rsplit("/", 1)[-1] == library for path in context.folder.entries)
+    """Whether the model's folder holds the backend's library, or may hold it: its runtime's name may be any, and a folder may be unknown."""
+    library = context.config.runtime or f"libtriton_{backend}.so"
+    if context.folder is None:
+        return bool(context.config.runtime)
+    return any(path.rsplit("/", 1)[-1] == posixpath.basename(library) for path in context.folder.entries)
 
 
 def _undetermined(context: ModelContext) -> Iterator[Finding]:
@@ -112,7 +115,7 @@ def _absent(context: ModelContext) -> Iterator[Finding]:
     release, backend = context.server.release, context.resolved.backend
     assert release is not None
     for issue in issues_of(release):
-        if issue.backend and issue.backend == backend and not context.config.runtime and not _brings_its_own(context, backend):
+        if issue.backend and issue.backend == backend and not _brings_its_own(context, backend):
             key = ("backend",) if context.config.backend else ("platform",) if context.config.platform else ()
             yield Finding(f"in release {release.name} {issue.text}", key, issue.advice, None if context.has_config else place(context))
 

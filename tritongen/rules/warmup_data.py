@@ -93,6 +93,9 @@ def _size_problem(path: str, size: int, item: Any) -> tuple[str, str, Consequenc
             Consequence.REFUSED,
         )
     needed = elements * dtype.itemsize
+    if needed < 0:
+        message = f"{shape} has a negative size, which Triton takes for one of {needed % 2**64} bytes, and {path} has {size}"
+        return message, "write the sizes of one item without the batch dimension", Consequence.REFUSED
     if size == needed:
         return None
     if size < needed:
