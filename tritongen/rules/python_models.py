@@ -118,14 +118,16 @@ def _binds_out_of_sight(tree: ast.Module) -> bool:
 def _trees(context: ModelContext) -> Iterator[tuple[str, ast.Module]]:
     for path, source in _sources(context):
         tree = _parsed(source)
-        if isinstance(tree, ast.Module) and not _binds_out_of_sight(tree):
+        if isinstance(tree, ast.Module):
             yield path, tree
 
 
 def _no_class(context: ModelContext) -> Iterator[Finding]:
     for path, tree in _trees(context):
+        if any(_bound(node) == _CLASS for node in tree.body):
+            continue
         nodes = list(_module_level(tree))
-        if any(_bound(node) == _CLASS for node in nodes):
+        if any(_bound(node) == _CLASS for node in nodes) or _binds_out_of_sight(tree):
             continue
         classes = {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
         able = [name for name, node in classes.items() if any(_bound(inner) == _METHOD for inner in node.body)]
@@ -141,34 +143,38 @@ def _no_class(context: ModelContext) -> Iterator[Finding]:
 
 def _no_execute(context: ModelContext) -> Iterator[Finding]:
     for path, tree in _trees(context):
-        nodes = list(_module_level(tree))
-        owners = [node for node in nodes if _bound(node) == _CLASS]
-        uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == _CLASS]
-        if len(owners) != 1 or uses or not isinstance(owners[0], ast.ClassDef):
+        owner = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == _CLASS), None)
+        if owner is None or any(_is_callable(node) for node in owner.body) or not _is_all_there_is(owner, tree):
             continue
-        owner = owners[0]
-        if owner.decorator_list or owner.keywords or not all(isinstance(base, ast.Name) and base.id == "object" for base in owner.bases):
-            continue
-        names = {name for node in _module_level(ast.Module(owner.body, [])) if (name := _bound(node))}
-        if _METHOD in names:
-            yield from _uncallable(context, path, owner)
-            continue
-        close = difflib.get_close_matches(_METHOD, names, n=1, cutoff=0.75)
-        hint = f"rename {close[0]} to {_METHOD}" if close else f"write `def {_METHOD}(self, requests)`, which returns one response for each request"
-        yield Finding(f"class {_CLASS} in {path} has no method {_METHOD}", hint=hint, location=_at(context, path, owner))
+        methods = [node for node in _module_level(ast.Module(owner.body, [])) if _bound(node) == _METHOD]
+        if not methods:
+            names = {name for node in owner.body if (name := _bound(node))}
+            close = difflib.get_close_matches(_METHOD, names, n=1, cutoff=0.75)
+            hint = f"rename {close[0]} to {_METHOD}" if close else f"write `def {_METHOD}(self, requests)`, which returns one response for each request"
+            yield Finding(f"class {_CLASS} in {path} has no method {_METHOD}", hint=hint, location=_at(context, path, owner))
+        elif len(methods) == 1 and isinstance(methods[0], ast.FunctionDef | ast.AsyncFunctionDef) and not methods[0].decorator_list:
+            given = methods[0].args
+            shown = ", ".join(argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+            message = f"{_METHOD} in {path} takes ({shown}), and the python backend calls it with the requests alone"
+            yield Finding(message, hint=f"write `def {_METHOD}(self, requests):`", location=_at(context, path, methods[0]))
 
 
-def _uncallable(context: ModelContext, path: str, owner: ast.ClassDef) -> Iterator[Finding]:
-    """A method that cannot be called as `execute(requests)`; one that is decorated, or defined in several ways, may be."""
-    methods = [node for node in ast.walk(owner) if _bound(node) == _METHOD]
-    if len(methods) != 1 or methods[0] not in owner.body or not isinstance(methods[0], ast.FunctionDef | ast.AsyncFunctionDef) or methods[0].decorator_list:
-        return
-    given = methods[0].args
+def _is_callable(node: ast.AST) -> bool:
+    """Whether this is a plain method that can be called as `execute(requests)`."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != _METHOD or node.decorator_list:
+        return False
+    given = node.args
     most = len(given.posonlyargs) + len(given.args)
-    if (most < 2 and given.vararg is None) or most - len(given.defaults) > 2 or None in given.kw_defaults:
-        shown = ", ".join(argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs))
-        message = f"{_METHOD} in {path} takes ({shown}), and the python backend calls it with the requests alone"
-        yield Finding(message, hint=f"write `def {_METHOD}(self, requests):`", location=_at(context, path, methods[0]))
+    return (most >= 2 or given.vararg is not None) and most - len(given.defaults) <= 2 and None not in given.kw_defaults
+
+
+def _is_all_there_is(owner: ast.ClassDef, tree: ast.Module) -> bool:
+    """Whether what the class's text says is all of it: it inherits nothing, is bound once, and nobody adds to it."""
+    if owner.decorator_list or owner.keywords or not all(isinstance(base, ast.Name) and base.id == "object" for base in owner.bases):
+        return False
+    if any(isinstance(node, ast.Name) and node.id == _CLASS for node in ast.walk(tree)) or _binds_out_of_sight(tree):
+        return False
+    return sum(_bound(node) == _CLASS for node in _module_level(tree)) == 1
 
 
 def _at(context: ModelContext, path: str, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Location:

@@ -125,8 +125,8 @@ ENTRIES = (
         "model-graph-out-of-reach",
         Consequence.FRAGILE,
         "A model's graph has a size that exporters write.",
-        "Reading one takes a number of steps that grows with its nodes and weights, not with their bytes; files that take more than 3,000,000, as a graph of some "
-        "150,000 nodes with as many weights, are given up, so that crafted bytes keep nobody busy. Triton has no such limit.",
+        "Reading one takes a number of steps that grows with its nodes and weights, not with their bytes; files that take more than 3,000,000, as a graph of "
+        "some 150,000 nodes with as many weights, are given up, so that crafted bytes keep nobody busy. Triton has no such limit.",
         "Fuse or simplify the graph, or check that it is the right file.",
     ),
 )

@@ -118,7 +118,8 @@ ENTRIES = (
         "config-out-of-reach",
         Consequence.FRAGILE,
         "config.pbtxt lies inside the repository and has a size that people write.",
-        "Links that lead out of the repository are not followed, and files of more than 500,000 bytes are not read, in a repository or alone: nothing about the model was checked.",
+        "Links that lead out of the repository are not followed, and files of more than 500,000 bytes are not read, in a repository or alone: nothing about "
+        "the model was checked.",
         "Copy the file into the model's folder.",
     ),
     CodeEntry(
