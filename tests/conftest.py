@@ -12,7 +12,7 @@ import pytest
 
 # Before anything imports onnxruntime: its newer releases report what they run to their maker.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "server")]
+sys.path[:0] = [str(Path(__file__).parent / folder) for folder in (".", "server", "contracts/client")]
 
 import networks
 

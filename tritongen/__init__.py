@@ -11,23 +11,28 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tritongen.client import Client
-    from tritongen.errors import InferenceError, InputError, ServerStartError, TritongenError
+    from tritongen.client import Client, Result, Tls
+    from tritongen.client.aio import AsyncClient
+    from tritongen.errors import InferenceError, InputError, InvalidInput, ServerStartError, TritongenError
     from tritongen.server import EmbeddedServer, ServerOptions
     from tritongen.signature import Signature, TensorSpec, read_onnx
     from tritongen.spec import LoadedSpec, load_spec
     from tritongen.workflow import render, serve
 
 _HOMES = {
+    "AsyncClient": "client",
     "Client": "client",
     "EmbeddedServer": "server",
     "InferenceError": "errors",
     "InputError": "errors",
+    "InvalidInput": "errors",
     "LoadedSpec": "spec",
+    "Result": "client",
     "ServerOptions": "server",
     "ServerStartError": "errors",
     "Signature": "signature",
     "TensorSpec": "signature",
+    "Tls": "client",
     "TritongenError": "errors",
     "load_spec": "spec",
     "read_onnx": "signature",
@@ -39,16 +44,20 @@ __all__ = [  # noqa: RUF022 - what people start with comes first
     "render",
     "serve",
     "Client",
+    "AsyncClient",
     "load_spec",
     "read_onnx",
     "EmbeddedServer",
     "InferenceError",
     "InputError",
+    "InvalidInput",
     "LoadedSpec",
+    "Result",
     "ServerOptions",
     "ServerStartError",
     "Signature",
     "TensorSpec",
+    "Tls",
     "TritongenError",
 ]
 

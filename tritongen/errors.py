@@ -4,11 +4,24 @@
     ├── InputError              exit 2: what the user gave cannot be used; carries every finding, not the first
     │   ├── SpecError           the spec file
     │   ├── ModelFileError      a model file
-    │   └── RepositoryError     a model repository, or the place where one should be written
+    │   ├── RepositoryError     a model repository, or the place where one should be written
+    │   └── InvalidInput        a request that a model does not take, found before it was sent or by the server
     ├── EnvironmentProblem      exit 3: this machine lacks something
     │   ├── MissingExtra        an optional dependency of tritongen is not installed
     │   └── ServerStartError    the embedded Triton could not be started, or a model did not load
     └── InferenceError          exit 3: a running server refused or failed a request
+        ├── ModelNotFound       it has no such model or version
+        ├── Unavailable         it takes no request now; nothing was executed
+        │   ├── ModelNotReady   the model is loading, unloading, or failed to load
+        │   └── Overloaded      its queue is full
+        │       └── QueueTimeout    the request waited in the queue for as long as its policy allows
+        ├── DeadlineExceeded    no answer in time; whether it was executed is not known
+        ├── ConnectionFailed    it cannot be reached, or the connection was lost
+        │   └── NotTriton       something else answers there
+        ├── AccessDenied        it wants other credentials
+        ├── Unsupported         it does not know how
+        ├── ServerError         it failed
+        └── PartialFailure      some parts of a request that was split failed; says which rows
 
 Findings are values (`tritongen.diagnostics`); an exception is raised only when the work cannot go on.
 """
@@ -77,9 +90,73 @@ class ServerStartError(EnvironmentProblem):
         self.log_tail = log_tail
 
 
+class InvalidInput(InputError):
+    """A request does not fit its model. `status` is the protocol's own word where the server said so, and empty where it was found before sending."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], *, status: str = "") -> None:
+        super().__init__(diagnostics)
+        self.status = status
+
+
 class InferenceError(TritongenError):
     """A running server refused or failed a request. `status` is the protocol's own word (`"400"`, `"UNAVAILABLE"`)."""
 
     def __init__(self, message: str, *, status: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class ModelNotFound(InferenceError):
+    """The server has no model of that name, or not that version of it."""
+
+
+class Unavailable(InferenceError):
+    """The server takes no request for the model now. Nothing was executed: the request may be sent again."""
+
+
+class ModelNotReady(Unavailable):
+    """The model is there and not ready: loading, unloading, unloaded, or failed to load."""
+
+
+class Overloaded(Unavailable):
+    """The model is ready and refuses requests, since its queue is full."""
+
+
+class QueueTimeout(Overloaded):
+    """The request waited in the model's queue for as long as the queue's policy allows."""
+
+
+class DeadlineExceeded(InferenceError):
+    """There was no answer within the deadline. Whether the request was executed is not known."""
+
+
+class ConnectionFailed(InferenceError):
+    """The server cannot be reached, or the connection was lost. `sent` is False where the request certainly never arrived."""
+
+    def __init__(self, message: str, *, status: str = "", hint: str = "", sent: bool = True) -> None:
+        super().__init__(message, status=status, hint=hint)
+        self.sent = sent
+
+
+class NotTriton(ConnectionFailed):
+    """What answers at the address is no Triton, or not over this protocol."""
+
+
+class AccessDenied(InferenceError):
+    """The server wants credentials, or others than those that were sent."""
+
+
+class Unsupported(InferenceError):
+    """The server, or the protocol, does not know how to do this."""
+
+
+class ServerError(InferenceError):
+    """The server or the model failed while executing."""
+
+
+class PartialFailure(InferenceError):
+    """A request was split, and some of its parts failed. `failures` maps each failed range of rows `(first, last + 1)` to its error."""
+
+    def __init__(self, message: str, *, failures: dict[tuple[int, int], TritongenError], hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.failures = failures

@@ -87,7 +87,7 @@ def measure(server: EmbeddedServer) -> Iterator[Row]:
                     seconds = []
                     for _ in range(REPEATS):
                         begin = time.perf_counter()
-                        outputs = client.infer(model.name, inputs, meta=meta)
+                        outputs = client.infer(model.name, inputs)
                         seconds.append(time.perf_counter() - begin)
                     expected = run(session, inputs)
                     difference = max(relative_difference(outputs[name], expected[name]) for name in expected)

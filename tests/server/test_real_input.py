@@ -50,7 +50,7 @@ def check_served(folder: Path, models: list[Path]) -> set[str]:
                     meta = client.meta(model.name)
                     for batch in BATCHES if meta.max_batch_size else (1,):
                         inputs = make_inputs(meta, given={}, shapes={}, batch=batch, seed=batch)
-                        outputs = client.infer(model.name, inputs, meta=meta)
+                        outputs = client.infer(model.name, inputs)
                         # A scalar travels as one element: Triton has no rank 0.
                         scalars = {value.name for value in session.get_inputs() if not value.shape}
                         expected = run(session, {name: array.reshape(()) if name in scalars else array for name, array in inputs.items()})

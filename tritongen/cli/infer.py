@@ -36,7 +36,7 @@ def command(model: str, url: str, inputs: Sequence[str], shapes: Sequence[str], 
     from tritongen.workflow.inputs import Origin
 
     given, sizes = _given(inputs), _sizes(shapes)
-    with Client(url, timeout_s=timeout) as client:
+    with Client(url, deadline_s=timeout) as client:
         answer = ask(client, model, given=given, shapes=sizes, batch=batch, seed=seed)
     click.echo(f"{printable(model)} version {printable(answer.meta.version)}: {answer.seconds * 1000:.2f} ms")
     for kind, arrays in (("input", answer.inputs), ("output", answer.outputs)):

@@ -2,111 +2,305 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
+from typing import Any, Literal, TypeVar
 
-from tritongen.client.core import ModelMeta, Transport, array_bytes, check_size, model_meta, parse_url, request_arrays, unknown_model
-from tritongen.diagnostics import Diagnostic
-from tritongen.errors import InferenceError, InputError
-from tritongen.samples import Array
+from tritongen.client import calls, tracing
+from tritongen.client.calls import CallFailed
+from tritongen.client.core import Core, Options, Settings, new_sequence_id, result_of
+from tritongen.client.endpoint import Tls, make_access, parse_urls
+from tritongen.client.failures import explain
+from tritongen.client.flow import Flow, Transport, run
+from tritongen.client.metadata import ModelMeta
+from tritongen.client.requests import Cast
+from tritongen.client.result import Result
+from tritongen.client.sequence import SequenceState
+from tritongen.errors import TritongenError
 
-_SHORTEST_S = 0.001
-_LONGEST_S = 1_000_000
-"""Eleven days: a limit that means none, and that every clock underneath can count."""
+T = TypeVar("T")
 
 
 class Client:
-    """Talks to one Triton, over the protocol that its address names.
+    """Talks to Triton, over the protocol that its address names. May be shared by threads.
 
     Example:
         >>> with Client("grpc://localhost:8001") as client:  # doctest: +SKIP
-        ...     outputs = client.infer("recognizer", {"x": image})
+        ...     scores = client.infer("recognizer", x=image)["scores"]
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 60.0) -> None:
-        """`url`: such as `grpc://host:8001` or `http://host:8000`. `timeout_s` bounds every call, in seconds. Raises InputError for what is neither."""
-        endpoint = parse_url(url)
-        if not 0 < timeout_s <= _LONGEST_S:
-            hint = f"give a number above 0 and up to {_LONGEST_S}"
-            raise InputError([Diagnostic("TG067", f"a time limit of {timeout_s} s cannot be kept", hint=hint)])
-        self._url = url
-        self._timeout_s = timeout_s
-        self._is_grpc = endpoint.protocol == "grpc"
-        self._closed = False
-        self._own: Transport
-        if self._is_grpc:
-            from tritongen.client.grpc import GrpcTransport
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        retries: int = 3,
+        idempotent: bool = False,
+        token: str | None = None,
+        tls: Tls | None = None,
+        headers: Mapping[str, str] | None = None,
+        compression: Literal["gzip", "deflate"] | None = None,
+        window: int = 16,
+    ) -> None:
+        """Makes a client; nothing is connected yet.
 
-            self._own = GrpcTransport(endpoint, timeout_s)
-        else:
-            from tritongen.client.http import HttpTransport
+        Args:
+            url: `grpc://host:8001`, `http://host:8000`, `grpcs://…` or `https://…`; several of one protocol share the requests.
+            deadline_s: seconds that a call may take with all its retries, where the call says nothing else.
+            retries: how often a request that was certainly not executed is sent again; never more often than a tenth of what succeeds.
+            idempotent: requests may be executed twice: those whose connection was lost are sent again too.
+            token: sent as `authorization: Bearer …`.
+            tls: certificates, for grpcs:// and https://.
+            headers: sent with every request.
+            compression: of requests, and of answers where the server can.
+            window: requests under way at once for one `infer` that is split, and for `infer_many`.
 
-            self._own = HttpTransport(endpoint, timeout_s)
-
-    @property
-    def _transport(self) -> Transport:
-        if self._closed:
-            raise InferenceError(f"the client of {self._url} is closed", status="CLOSED", hint="make a new one, or use it inside its `with` block")
-        return self._own
-
-    def meta(self, model: str, version: str = "") -> ModelMeta:
-        """What the server says about a model.
-
-        Raises InferenceError where it has none of that name (with the names that it has), where the model is not loaded (with the server's reason), and where
-        the server cannot be reached.
+        Raises InputError (TG060, TG067, TG069) for an argument that cannot be used.
         """
-        left = self._clock()
-        transport = self._transport
-        try:
-            return model_meta(transport.metadata(model, version, left()), transport.config(model, version, left()))
-        except InferenceError as error:
-            # Triton says what it does not have with one of these, by release and protocol.
-            if error.status not in ("NOT_FOUND", "UNAVAILABLE", "INVALID_ARGUMENT", "400", "404", "503"):
-                raise
-            try:
-                index = transport.index(left())
-            except InferenceError:
-                raise error from None
-            raise unknown_model(model, version, index, error) from error
+        settings = Settings(deadline_s, retries, idempotent, compression, window)
+        self._core = Core(parse_urls(url), make_access(token, tls, headers), settings)
+        self._core.deadline(None)
+        self._transports = [_transport(self._core, index) for index in range(len(self._core.endpoints))]
+        self._lock = threading.Lock()
+        self._pools: dict[str, ThreadPoolExecutor] = {}
 
-    def infer(self, model: str, inputs: Mapping[str, object], version: str = "", *, meta: ModelMeta | None = None) -> dict[str, Array]:
-        """Send one request and return all outputs by name.
+    def infer(
+        self,
+        model: str,
+        inputs: Mapping[str, object] | None = None,
+        /,
+        *,
+        version: str = "",
+        outputs: Sequence[str] | None = None,
+        priority: int | None = None,
+        deadline_s: float | None = None,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | float | bool] | None = None,
+        headers: Mapping[str, str] | None = None,
+        cast: Cast = "exact",
+        add_batch_axis: bool = False,
+        idempotent: bool | None = None,
+        **tensors: object,
+    ) -> Result:
+        """Sends one request and returns its outputs by name.
+
+        A batch with more rows than the model takes at once is cut, sent side by side and put together again.
 
         Args:
             model: the model's name.
-            inputs: by input name, numpy arrays in the model's dtype and shape (the batch dimension included), or plain numbers, text and nested lists of them.
+            inputs: arrays, plain numbers, text or nested lists by input name, the batch dimension included; for names that are no identifiers.
             version: the model's version; empty for the one that the server chooses.
-            meta: spares the question to the server, which the inputs are checked against.
+            outputs: names of the outputs to return; None for all.
+            priority: level in the model's queue, 1 the highest; None for the model's default.
+            deadline_s: seconds for all of it.
+            request_id: comes back with the answer, and stands in the server's log.
+            parameters: of the request, for backends that read some.
+            headers: of this request.
+            cast: `"safe"` converts arrays whose dtype numpy can convert without loss; `"exact"` refuses them.
+            add_batch_axis: inputs may come without their batch dimension, as one row.
+            idempotent: as for the client; None for the client's.
+            tensors: inputs whose names are identifiers.
 
-        Raises InputError where the inputs do not fit, InferenceError where the server refuses, fails or does not answer in time.
+        Raises InvalidInput where the request does not fit the model, DeadlineExceeded, and InferenceError's other kinds.
         """
-        left = self._clock()
-        transport = self._transport
-        meta = meta or self.meta(model, version)
-        arrays = request_arrays(meta, inputs)
-        if self._is_grpc:
-            check_size(sum(array_bytes(array) for array in arrays.values()), meta.name)
-        known = {tensor.name: tensor.dtype for tensor in meta.inputs}
-        return transport.infer(model, version, {name: (array, known[name]) for name, array in arrays.items()}, left())
+        options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
+        with tracing.span(model, self._core.endpoints[0].url) as carried:
+            return self._run(self._core.infer(model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
 
-    def ready(self) -> bool:
-        """Whether the server and all its models are ready."""
-        return self._transport.ready(self._timeout_s)
+    def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
+        """Sends a request for each mapping of inputs and yields the results in their order.
+
+        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
+        """
+        pool = self._pool("many", window or self._core.settings.window)
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for inputs in requests:
+                waiting.append(pool.submit(self.infer, model, inputs, **options))
+                if len(waiting) >= (window or self._core.settings.window):
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def stream(self, model: str, inputs: Mapping[str, object] | None = None, /, *, deadline_s: float | None = None, **tensors: object) -> Iterator[Result]:
+        """Sends one request and yields every response to it: for decoupled models, over gRPC only. Leaving the loop cancels the request.
+
+        Raises as `infer` does; Unsupported over HTTP.
+        """
+        options = Options(deadline_s=deadline_s)
+        with tracing.span(model, self._core.endpoints[0].url) as carried:
+            call, about, deadline = self._run(self._core.open(model, {**(inputs or {}), **tensors}, options, carried))
+            try:
+                for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0)):
+                    yield result_of(reply)
+            except CallFailed as failure:
+                raise self._run(explain(failure, about, deadline)) from failure
+
+    def sequence(self, model: str, /, *, sequence_id: int | str | None = None, version: str = "") -> InferenceSequence:
+        """A sequence of requests that one instance of a stateful model answers, to be used in a `with` block.
+
+        The first request carries START. A request with `end=True` carries END; where none did, leaving the block sends the last inputs once more with END, and
+        drops the answer: else the server would keep the sequence's slot until it has been idle for long enough. `sequence_id`: None for a new one.
+        """
+        return InferenceSequence(self, model, version, new_sequence_id() if sequence_id is None else sequence_id, self._core.balancer.pick())
+
+    def model(self, name: str, /, version: str = "") -> Model:
+        """A model of the server, described by it now. Raises InferenceError where it is not there or not ready."""
+        self.meta(name, version)
+        return Model(self, name, version)
+
+    def meta(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> ModelMeta:
+        """What the server says about a model, asked now.
+
+        Raises ModelNotFound where it has none of that name (with the names that it has), ModelNotReady where it is not loaded (with the server's reason).
+        """
+        return self._run(self._core.describe(model, version, self._core.deadline(deadline_s)))
+
+    def metadata(self, *, deadline_s: float | None = None) -> Mapping[str, Any]:
+        """The server's name, version and extensions."""
+        return self._ask(calls.ServerMetadata(), deadline_s)  # type: ignore[no-any-return]
+
+    def config(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> Mapping[str, Any]:
+        """A model's whole configuration, in ModelConfig's own field names."""
+        return self._ask(calls.ModelConfiguration(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+
+    def statistics(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
+        """Counts and times of a model's versions, or of all models; durations in nanoseconds."""
+        return self._ask(calls.ModelStatistics(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+
+    def repository_index(self, *, ready: bool = False, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
+        """Every version of every model that the server knows (only those that are `ready`): name, and where it says them version, state and reason."""
+        return self._ask(calls.RepositoryIndex(ready), deadline_s)  # type: ignore[no-any-return]
+
+    def load(self, model: str, /, *, config: str = "", files: Mapping[str, bytes] | None = None, deadline_s: float | None = None) -> None:
+        """Loads or reloads a model; the server must run with `--model-control-mode explicit`.
+
+        `config` is a ModelConfig as JSON in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's folder, which need a
+        config.
+        """
+        self._core.forget(model)
+        self._ask(calls.LoadModel(model, config, files or {}), deadline_s, model)
+
+    def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
+        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone."""
+        self._core.forget(model)
+        self._ask(calls.UnloadModel(model, dependents), deadline_s, model)
+
+    def live(self, *, deadline_s: float | None = None) -> bool:
+        """Whether the server runs. False where it cannot be reached."""
+        return self._run(self._core.holds(calls.ServerLive(), self._core.deadline(deadline_s)))
+
+    def ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> bool:
+        """Whether a model, or the server with all its models, is ready. False where it cannot be reached."""
+        call = calls.ModelReady(model, version) if model else calls.ServerReady()
+        return self._run(self._core.holds(call, self._core.deadline(deadline_s)))
+
+    def wait_ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> None:
+        """Returns when a model, or the server with all its models, is ready. Raises DeadlineExceeded with the server's reason where it is not."""
+        self._run(self._core.wait_ready(model, version, self._core.deadline(deadline_s)))
 
     def close(self) -> None:
         """Give connections back. Closing twice does nothing; any other call afterwards raises InferenceError."""
-        if not self._closed:
-            self._closed = True
-            self._own.close()
-
-    def _clock(self) -> Callable[[], float]:
-        """The seconds that a call has left."""
-        end = time.monotonic() + self._timeout_s
-        return lambda: max(end - time.monotonic(), _SHORTEST_S)
+        for transport in self._transports:
+            transport.close()
+        with self._lock:
+            pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({', '.join(endpoint.url for endpoint in self._core.endpoints)})"
+
+    def _in_sequence(self, model: str, inputs: Mapping[str, object], options: Options, parameters: Mapping[str, Any], server: int) -> Result:
+        with tracing.span(model, self._core.endpoints[server].url) as carried:
+            return self._run(self._core.infer(model, inputs, options, carried, sequence=parameters, pinned=server))
+
+    def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
+        return self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))
+
+    def _run(self, flow: Flow[T]) -> T:
+        return run(flow, self._transports, lambda: self._pool("parts", self._core.settings.window))
+
+    def _pool(self, purpose: str, size: int) -> ThreadPoolExecutor:
+        """Threads for requests side by side, made when they are first needed. Parts of requests have their own, so that they never wait for whole ones."""
+        key = f"{purpose} {size}"
+        with self._lock:
+            if key not in self._pools:
+                self._pools[key] = ThreadPoolExecutor(size, thread_name_prefix=f"tritongen-{purpose}")
+            return self._pools[key]
+
+
+def _transport(core: Core, index: int) -> Transport:
+    endpoint = core.endpoints[index]
+    if endpoint.protocol == "grpc":
+        from tritongen.client.grpc_sync import GrpcTransport
+
+        return GrpcTransport(endpoint, core.access, core.settings.compression)
+    from tritongen.client.http_sync import HttpTransport
+
+    return HttpTransport(endpoint, core.access, core.settings.compression)
+
+
+class Model:
+    """A model of a client's server, by name and version; what the server says of it is asked again when it changed."""
+
+    def __init__(self, client: Client, name: str, version: str) -> None:
+        self._client = client
+        self.name = name
+        self.version = version
+
+    def meta(self) -> ModelMeta:
+        """What the server says about the model now."""
+        return self._client.meta(self.name, self.version)
+
+    def infer(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> Result:
+        """As `Client.infer`."""
+        return self._client.infer(self.name, inputs, version=self.version, **options)
+
+    def infer_many(self, requests: Iterable[Mapping[str, object]], /, **options: Any) -> Iterator[Result]:
+        """As `Client.infer_many`."""
+        return self._client.infer_many(self.name, requests, version=self.version, **options)
+
+
+class InferenceSequence:
+    """See `Client.sequence`."""
+
+    def __init__(self, client: Client, model: str, version: str, sequence_id: int | str, server: int) -> None:
+        self._client, self._model, self._server = client, model, server
+        self._state = SequenceState(model, version, sequence_id)
+
+    @property
+    def sequence_id(self) -> int | str:
+        """The correlation id."""
+        return self._state.sequence_id
+
+    def infer(self, inputs: Mapping[str, object] | None = None, /, *, end: bool = False, **options: Any) -> Result:
+        """Sends the next request; `end` says that it is the last. Other arguments are those of `Client.infer`."""
+        values, chosen, parameters = self._state.next(inputs, options, end)
+        with self._state.sending(values, end):
+            return self._client._in_sequence(self._model, values, chosen, parameters, self._server)
+
+    def __enter__(self) -> InferenceSequence:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        last = self._state.unfinished
+        if last is None:
+            return
+        try:
+            self.infer(last, end=True)
+        except TritongenError:
+            if error is None:
+                raise

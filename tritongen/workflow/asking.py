@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,9 +33,8 @@ def ask(client: Client, model: str, *, given: Mapping[str, object], shapes: Mapp
     """Make inputs, send them, and time the request; the arguments are those of `prepare_inputs`. Raises InputError and InferenceError."""
     meta = client.meta(model)
     prepared = prepare_inputs(meta, given=given, shapes=shapes, batch=batch, seed=seed)
-    start = time.perf_counter()
-    outputs = client.infer(model, prepared.arrays, meta=meta)
-    return Answer(meta, prepared.arrays, prepared.origins, outputs, time.perf_counter() - start)
+    result = client.infer(model, prepared.arrays)
+    return Answer(meta, prepared.arrays, prepared.origins, result, result.timings.total)
 
 
 def statistics(array: Array) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tritongen.client import ModelMeta, TensorMeta
-from tritongen.client.core import array_bytes, check_size
+from tritongen.client.requests import array_bytes, check_size
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
 from tritongen.samples import SAMPLES_PARAMETER, Array, SampleError, as_array, random_values

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from tritongen.client import parse_url
-from tritongen.client.core import MAX_REQUEST_BYTES, check_request, check_size, model_meta, request_arrays, unknown_model
-from tritongen.errors import InferenceError, InputError
+from tritongen.client.endpoint import parse_url
+from tritongen.client.failures import missing_model
+from tritongen.client.metadata import model_meta
+from tritongen.client.requests import MAX_REQUEST_BYTES, check_size, prepare
+from tritongen.errors import InputError, ModelNotFound, ModelNotReady
 from tritongen.samples import SAMPLES_PARAMETER
 from tritongen.workflow.asking import statistics
 from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs, sample_values
@@ -48,25 +50,25 @@ def test_metadata_of_either_protocol_is_one_value():
         ({"x": np.zeros((1, 2, 3), np.float32), "z": np.zeros(1)}, "no input 'z'"),
         ({"x": np.zeros((1, 2, 4), np.float32)}, "must have the shape"),
         ({"x": np.zeros((2, 3), np.float32)}, "must have the shape"),
-        ({"x": np.zeros((9, 2, 3), np.float32)}, "9 rows"),
+        ({"x": np.zeros((0, 2, 3), np.float32)}, "no rows"),
         ({"x": np.zeros((1, 2, 3))}, "must be FP32"),
     ],
 )
 def test_a_request_that_does_not_fit_is_refused_before_it_is_sent(arrays, words):
     with pytest.raises(InputError, match=words):
-        check_request(meta(), arrays)
+        prepare(meta(), arrays)
 
 
 @pytest.mark.parametrize("value", [[[[1, 2, 3.5]]], (((1, 2, 3.5),),), np.array([[[1, 2, 3.5]]], np.float32)])
 def test_plain_lists_become_the_models_dtype(value):
-    array = request_arrays(meta(), {"x": value})["x"]
+    array = prepare(meta(), {"x": value}).arrays["x"]
     assert (array.dtype, array.shape) == (np.float32, (1, 1, 3))
 
 
 def test_arrays_of_text_become_bytes():
     tensors = [{"name": "x", "datatype": "BYTES", "shape": [-1, 2]}]
     text = model_meta({"name": "m", "inputs": tensors, "outputs": []}, {"max_batch_size": 4})
-    assert request_arrays(text, {"x": np.array([["a", "é"]])})["x"].tolist() == [[b"a", "é".encode()]]
+    assert prepare(text, {"x": np.array([["a", "é"]])}).arrays["x"].tolist() == [[b"a", "é".encode()]]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_arrays_of_text_become_bytes():
 )
 def test_values_that_cannot_be_sent_are_refused_together(values, words):
     with pytest.raises(InputError) as error:
-        request_arrays(meta(), values)
+        prepare(meta(), values)
     for word in words:
         assert word in str(error.value)
     assert len(error.value.diagnostics) == len(words)
@@ -108,20 +110,25 @@ INDEX = [
         ("brt", "", "no model 'brt'; it has 'bert', 'broken', 'never_loaded'"),
         ("broken", "", "version 1: no such file"),
         ("bert", "2", "no version 2"),
-        ("bert", "", "as it was"),
     ],
 )
 def test_a_model_that_is_not_there_is_explained_with_the_servers_list(model, version, words):
-    assert words in str(unknown_model(model, version, INDEX, InferenceError("as it was")))
+    assert words in str(missing_model(model, version, INDEX))
+
+
+def test_a_model_that_is_there_is_not_missing():
+    assert missing_model("bert", "", INDEX) is None
+    assert isinstance(missing_model("bert", "2", INDEX), ModelNotFound)
+    assert isinstance(missing_model("broken", "", INDEX), ModelNotReady)
 
 
 def test_the_closest_model_is_offered_and_an_empty_server_is_said():
-    assert "did you mean 'bert'" in unknown_model("brt", "", INDEX, InferenceError("")).hint
-    assert "none at all" in str(unknown_model("brt", "", [], InferenceError("")))
+    assert "did you mean 'bert'" in missing_model("brt", "", INDEX).hint
+    assert "none at all" in str(missing_model("brt", "", []))
 
 
 def test_an_optional_input_may_be_left_out():
-    check_request(meta(config={"input": [{"name": "x", "optional": True}]}), {})
+    assert prepare(meta(config={"input": [{"name": "x", "optional": True}]}), {}).arrays == {}
 
 
 WARM = {"model_warmup": [{"inputs": {"x": {"dims": ["5", "3"]}}}]}

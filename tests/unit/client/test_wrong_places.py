@@ -7,11 +7,9 @@ import threading
 import time
 
 import grpc
-import numpy as np
 import pytest
 
 from tritongen import Client, InferenceError
-from tritongen.client.http import HttpTransport
 
 SILENT, TRICKLE = object(), object()
 
@@ -123,23 +121,9 @@ def test_a_server_that_never_answers_is_left_when_the_time_is_over(place, triton
     assert "no answer within 0.5 s" in result.err
 
 
-def test_a_request_has_the_time_limit_too(place):
-    """Not the metadata alone: the transport is asked to infer."""
-    from tritongen import dtypes
-    from tritongen.client import parse_url
-    from tritongen.client.grpc import GrpcTransport
-
-    port = place(SILENT)
-    tensors = {"x": (np.zeros(1, np.float32), dtypes.from_wire("FP32"))}
-    for transport in (HttpTransport(parse_url(f"http://127.0.0.1:{port}"), 0.3), GrpcTransport(parse_url(f"grpc://127.0.0.1:{port}"), 0.3)):
-        with pytest.raises(InferenceError, match="no answer within"):
-            transport.infer("m", "", tensors, 0.3)
-        transport.close()
-
-
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_a_client_that_timed_out_can_be_used_again(place, protocol):
-    with Client(f"{protocol}://127.0.0.1:{place(SILENT)}", timeout_s=0.3) as client:
+    with Client(f"{protocol}://127.0.0.1:{place(SILENT)}", deadline_s=0.3) as client:
         for _ in range(2):
             with pytest.raises(InferenceError, match="no answer within"):
                 client.meta("m")

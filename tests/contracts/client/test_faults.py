@@ -1,0 +1,177 @@
+"""Real faults: each ends in the right typed error, within its deadline plus a little, and a client outlives the server."""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+
+import contract
+import models
+import numpy as np
+import pytest
+from contract import rows
+
+from tritongen import errors
+
+pytestmark = pytest.mark.server
+
+GRACE_S = 0.05
+"""What a call may take beyond its deadline on a quiet machine; tests allow for a busy one on top."""
+BUSY_S = 1.0
+
+
+@pytest.fixture
+def repository(tmp_path):
+    models.put(tmp_path / "repository", "linear", models.linear(), models.LINEAR)
+    contract.python_model(tmp_path / "repository", "slow", contract.SLOW, "seconds FP32 [1]", "slept FP32 [1]", batch=1)
+    return tmp_path / "repository"
+
+
+def address(server, kind):
+    return server.grpc_url if kind.startswith("grpc") else server.http_url
+
+
+def seconds(value):
+    return np.full((1, 1), value, np.float32)
+
+
+@contextlib.contextmanager
+def within(deadline_s):
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < deadline_s + GRACE_S + BUSY_S
+
+
+class Proxy:
+    """Passes bytes on to a server, and can be told to cut every connection after some bytes of the answer, or to swallow everything."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.cut_after: int | None = None
+        self.swallow = False
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        for open_socket in (self._listener, *self._sockets):
+            with contextlib.suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+            open_socket.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._port))
+            self._sockets += [near, far]
+            for source, target, is_answer in ((near, far, False), (far, near, True)):
+                self._threads.append(threading.Thread(target=self._pump, args=(source, target, is_answer)))
+                self._threads[-1].start()
+
+    def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
+        passed = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if self.swallow:
+                    continue
+                if is_answer and self.cut_after is not None:
+                    data = data[: max(self.cut_after - passed, 0)]
+                target.sendall(data)
+                passed += len(data)
+                if is_answer and self.cut_after is not None and passed >= self.cut_after:
+                    break
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def proxied(server, kind):
+    """A proxy in front of the contract's server, and its address."""
+    proxy = Proxy(int(address(server, kind).rsplit(":", 1)[1]))
+    yield proxy, f"{kind.split('-')[0]}://127.0.0.1:{proxy.port}"
+    proxy.close()
+
+
+def test_a_port_where_nothing_listens_fails_at_once(kind):
+    with contract.make_client(kind, f"{kind.split('-')[0]}://127.0.0.1:1") as client, within(2), pytest.raises(errors.ConnectionFailed) as error:
+        client.infer("linear", x=rows(1), deadline_s=5)
+    assert not error.value.sent
+    assert not isinstance(error.value, errors.NotTriton)
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_an_answer(proxied, kind):
+    proxy, url = proxied
+    with contract.make_client(kind, url) as client:
+        assert client.infer("linear", x=rows(8))["y"].shape == (8, 16)
+    with contract.make_client(kind, url) as client:
+        client.meta("linear")
+        proxy.cut_after = 300
+        with within(5), pytest.raises(errors.ConnectionFailed) as error:
+            client.infer("linear", x=rows(8), deadline_s=5)
+        assert error.value.sent
+        assert not isinstance(error.value, errors.NotTriton)
+        proxy.cut_after = None
+        assert client.infer("linear", x=rows(8), deadline_s=5, idempotent=True)["y"].shape == (8, 16)
+
+
+def test_a_connection_that_is_half_open_ends_with_the_deadline(proxied, kind):
+    proxy, url = proxied
+    with contract.make_client(kind, url) as client:
+        client.meta("linear")
+        proxy.swallow = True
+        with within(0.4), pytest.raises(errors.DeadlineExceeded):
+            client.infer("linear", x=rows(1), deadline_s=0.4)
+
+
+def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterwards(repository, kind):
+    with contract.serve(repository) as server, contract.make_client(kind, address(server, kind)) as client:
+        client.infer("linear", x=rows(1))
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            with within(0.4), pytest.raises(errors.DeadlineExceeded):
+                client.infer("linear", x=rows(1), deadline_s=0.4)
+            with within(0.3):
+                assert not client.ready(deadline_s=0.3)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        client.wait_ready(deadline_s=20)
+        assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
+
+
+def test_a_server_that_is_killed_under_a_request_and_started_again(repository, kind):
+    with contract.serve(repository) as server:
+        url = address(server, kind)
+        client = contract.make_client(kind, url)
+        client.infer("linear", x=rows(1))
+        client.meta("slow")
+        killer = threading.Timer(0.3, os.kill, (server.pid, signal.SIGKILL))
+        killer.start()
+        with within(3), pytest.raises(errors.ConnectionFailed) as error:
+            client.infer("slow", seconds=seconds(5), deadline_s=20)
+        assert error.value.sent
+        killer.join()
+        with within(3), pytest.raises(errors.ConnectionFailed):
+            client.infer("linear", x=rows(1), deadline_s=3)
+    ports = {"grpc_port": 0, "http_port": 0, "metrics_port": 0} | {f"{kind.split('-')[0]}_port": int(url.rsplit(":", 1)[1])}
+    with client, contract.serve(repository, **ports):
+        client.wait_ready(deadline_s=20)
+        assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
+
+
+def test_a_request_beyond_what_grpc_carries_is_refused_early(server):
+    """Nothing of it is allocated: the array repeats one number."""
+    import tritongen
+
+    huge = np.broadcast_to(np.float32(0), (8_500_000, 64))
+    with tritongen.Client(server.grpc_url) as client, within(5), pytest.raises(errors.InvalidInput, match="the limit is 2147418112"):
+        client.infer("wide", x=huge)

@@ -1,0 +1,305 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+from tritongen.client import calls, tracing
+from tritongen.client.calls import CallFailed
+from tritongen.client.core import Core, Options, Settings, new_sequence_id, result_of
+from tritongen.client.endpoint import Tls, make_access, parse_urls
+from tritongen.client.failures import explain
+from tritongen.client.flow import AsyncTransport, Flow, run_async
+from tritongen.client.metadata import ModelMeta
+from tritongen.client.requests import Cast
+from tritongen.client.result import Result
+from tritongen.client.sequence import SequenceState
+from tritongen.errors import TritongenError
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Talks to Triton, over the protocol that its address names. To be made and used in one event loop; cancelling a task cancels its requests.
+
+    Example:
+        >>> async with AsyncClient("grpc://localhost:8001") as client:  # doctest: +SKIP
+        ...     scores = (await client.infer("recognizer", x=image))["scores"]
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        retries: int = 3,
+        idempotent: bool = False,
+        token: str | None = None,
+        tls: Tls | None = None,
+        headers: Mapping[str, str] | None = None,
+        compression: Literal["gzip", "deflate"] | None = None,
+        window: int = 16,
+    ) -> None:
+        """Makes a client; nothing is connected yet.
+
+        Args:
+            url: `grpc://host:8001`, `http://host:8000`, `grpcs://…` or `https://…`; several of one protocol share the requests.
+            deadline_s: seconds that a call may take with all its retries, where the call says nothing else.
+            retries: how often a request that was certainly not executed is sent again; never more often than a tenth of what succeeds.
+            idempotent: requests may be executed twice: those whose connection was lost are sent again too.
+            token: sent as `authorization: Bearer …`.
+            tls: certificates, for grpcs:// and https://.
+            headers: sent with every request.
+            compression: of requests, and of answers where the server can.
+            window: requests under way at once for one `infer` that is split, and for `infer_many`.
+
+        Raises InputError (TG060, TG067, TG069) for an argument that cannot be used.
+        """
+        settings = Settings(deadline_s, retries, idempotent, compression, window)
+        self._core = Core(parse_urls(url), make_access(token, tls, headers), settings)
+        self._core.deadline(None)
+        self._transports = [_transport(self._core, index) for index in range(len(self._core.endpoints))]
+
+    async def infer(
+        self,
+        model: str,
+        inputs: Mapping[str, object] | None = None,
+        /,
+        *,
+        version: str = "",
+        outputs: Sequence[str] | None = None,
+        priority: int | None = None,
+        deadline_s: float | None = None,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | float | bool] | None = None,
+        headers: Mapping[str, str] | None = None,
+        cast: Cast = "exact",
+        add_batch_axis: bool = False,
+        idempotent: bool | None = None,
+        **tensors: object,
+    ) -> Result:
+        """Sends one request and returns its outputs by name.
+
+        A batch with more rows than the model takes at once is cut, sent side by side and put together again.
+
+        Args:
+            model: the model's name.
+            inputs: arrays, plain numbers, text or nested lists by input name, the batch dimension included; for names that are no identifiers.
+            version: the model's version; empty for the one that the server chooses.
+            outputs: names of the outputs to return; None for all.
+            priority: level in the model's queue, 1 the highest; None for the model's default.
+            deadline_s: seconds for all of it.
+            request_id: comes back with the answer, and stands in the server's log.
+            parameters: of the request, for backends that read some.
+            headers: of this request.
+            cast: `"safe"` converts arrays whose dtype numpy can convert without loss; `"exact"` refuses them.
+            add_batch_axis: inputs may come without their batch dimension, as one row.
+            idempotent: as for the client; None for the client's.
+            tensors: inputs whose names are identifiers.
+
+        Raises InvalidInput where the request does not fit the model, DeadlineExceeded, and InferenceError's other kinds.
+        """
+        options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
+        with tracing.span(model, self._core.endpoints[0].url) as carried:
+            return await self._run(self._core.infer(model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
+
+    async def infer_many(
+        self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any
+    ) -> AsyncIterator[Result]:
+        """Sends a request for each mapping of inputs and yields the results in their order.
+
+        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
+        """
+        limit = window or self._core.settings.window
+        waiting: deque[asyncio.Task[Result]] = deque()
+        try:
+            async for inputs in _each(requests):
+                waiting.append(asyncio.ensure_future(self.infer(model, inputs, **options)))
+                if len(waiting) >= limit:
+                    yield await waiting.popleft()
+            while waiting:
+                yield await waiting.popleft()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def stream(
+        self, model: str, inputs: Mapping[str, object] | None = None, /, *, deadline_s: float | None = None, **tensors: object
+    ) -> AsyncIterator[Result]:
+        """Sends one request and yields every response to it: for decoupled models, over gRPC only. Leaving the loop cancels the request.
+
+        Raises as `infer` does; Unsupported over HTTP.
+        """
+        options = Options(deadline_s=deadline_s)
+        with tracing.span(model, self._core.endpoints[0].url) as carried:
+            call, about, deadline = await self._run(self._core.open(model, {**(inputs or {}), **tensors}, options, carried))
+            try:
+                async for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0)):
+                    yield result_of(reply)
+            except CallFailed as failure:
+                raise await self._run(explain(failure, about, deadline)) from failure
+
+    def sequence(self, model: str, /, *, sequence_id: int | str | None = None, version: str = "") -> AsyncInferenceSequence:
+        """A sequence of requests that one instance of a stateful model answers, to be used in a `with` block.
+
+        The first request carries START. A request with `end=True` carries END; where none did, leaving the block sends the last inputs once more with END, and
+        drops the answer: else the server would keep the sequence's slot until it has been idle for long enough. `sequence_id`: None for a new one.
+        """
+        return AsyncInferenceSequence(self, model, version, new_sequence_id() if sequence_id is None else sequence_id, self._core.balancer.pick())
+
+    async def model(self, name: str, /, version: str = "") -> AsyncModel:
+        """A model of the server, described by it now. Raises InferenceError where it is not there or not ready."""
+        await self.meta(name, version)
+        return AsyncModel(self, name, version)
+
+    async def meta(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> ModelMeta:
+        """What the server says about a model, asked now.
+
+        Raises ModelNotFound where it has none of that name (with the names that it has), ModelNotReady where it is not loaded (with the server's reason).
+        """
+        return await self._run(self._core.describe(model, version, self._core.deadline(deadline_s)))
+
+    async def metadata(self, *, deadline_s: float | None = None) -> Mapping[str, Any]:
+        """The server's name, version and extensions."""
+        return await self._ask(calls.ServerMetadata(), deadline_s)  # type: ignore[no-any-return]
+
+    async def config(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> Mapping[str, Any]:
+        """A model's whole configuration, in ModelConfig's own field names."""
+        return await self._ask(calls.ModelConfiguration(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+
+    async def statistics(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
+        """Counts and times of a model's versions, or of all models; durations in nanoseconds."""
+        return await self._ask(calls.ModelStatistics(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+
+    async def repository_index(self, *, ready: bool = False, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
+        """Every version of every model that the server knows (only those that are `ready`): name, and where it says them version, state and reason."""
+        return await self._ask(calls.RepositoryIndex(ready), deadline_s)  # type: ignore[no-any-return]
+
+    async def load(self, model: str, /, *, config: str = "", files: Mapping[str, bytes] | None = None, deadline_s: float | None = None) -> None:
+        """Loads or reloads a model; the server must run with `--model-control-mode explicit`.
+
+        `config` is a ModelConfig as JSON in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's folder, which need a
+        config.
+        """
+        self._core.forget(model)
+        await self._ask(calls.LoadModel(model, config, files or {}), deadline_s, model)
+
+    async def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
+        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone."""
+        self._core.forget(model)
+        await self._ask(calls.UnloadModel(model, dependents), deadline_s, model)
+
+    async def live(self, *, deadline_s: float | None = None) -> bool:
+        """Whether the server runs. False where it cannot be reached."""
+        return await self._run(self._core.holds(calls.ServerLive(), self._core.deadline(deadline_s)))
+
+    async def ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> bool:
+        """Whether a model, or the server with all its models, is ready. False where it cannot be reached."""
+        call = calls.ModelReady(model, version) if model else calls.ServerReady()
+        return await self._run(self._core.holds(call, self._core.deadline(deadline_s)))
+
+    async def wait_ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> None:
+        """Returns when a model, or the server with all its models, is ready. Raises DeadlineExceeded with the server's reason where it is not."""
+        await self._run(self._core.wait_ready(model, version, self._core.deadline(deadline_s)))
+
+    async def close(self) -> None:
+        """Give connections back. Closing twice does nothing; any other call afterwards raises InferenceError."""
+        for transport in self._transports:
+            await transport.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({', '.join(endpoint.url for endpoint in self._core.endpoints)})"
+
+    async def _in_sequence(self, model: str, inputs: Mapping[str, object], options: Options, parameters: Mapping[str, Any], server: int) -> Result:
+        with tracing.span(model, self._core.endpoints[server].url) as carried:
+            return await self._run(self._core.infer(model, inputs, options, carried, sequence=parameters, pinned=server))
+
+    async def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
+        return await self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))
+
+    async def _run(self, flow: Flow[T]) -> T:
+        return await run_async(flow, self._transports)
+
+
+async def _each(requests: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    if isinstance(requests, AsyncIterable):
+        async for request in requests:
+            yield request
+    else:
+        for request in requests:
+            yield request
+
+
+def _transport(core: Core, index: int) -> AsyncTransport:
+    endpoint = core.endpoints[index]
+    if endpoint.protocol == "grpc":
+        from tritongen.client.grpc_aio import AsyncGrpcTransport
+
+        return AsyncGrpcTransport(endpoint, core.access, core.settings.compression)
+    from tritongen.client.http_aio import AsyncHttpTransport
+
+    return AsyncHttpTransport(endpoint, core.access, core.settings.compression)
+
+
+class AsyncModel:
+    """A model of a client's server, by name and version; what the server says of it is asked again when it changed."""
+
+    def __init__(self, client: AsyncClient, name: str, version: str) -> None:
+        self._client = client
+        self.name = name
+        self.version = version
+
+    async def meta(self) -> ModelMeta:
+        """What the server says about the model now."""
+        return await self._client.meta(self.name, self.version)
+
+    async def infer(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> Result:
+        """As `AsyncClient.infer`."""
+        return await self._client.infer(self.name, inputs, version=self.version, **options)
+
+    def infer_many(self, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, **options: Any) -> AsyncIterator[Result]:
+        """As `AsyncClient.infer_many`."""
+        return self._client.infer_many(self.name, requests, version=self.version, **options)
+
+
+class AsyncInferenceSequence:
+    """See `AsyncClient.sequence`."""
+
+    def __init__(self, client: AsyncClient, model: str, version: str, sequence_id: int | str, server: int) -> None:
+        self._client, self._model, self._server = client, model, server
+        self._state = SequenceState(model, version, sequence_id)
+
+    @property
+    def sequence_id(self) -> int | str:
+        """The correlation id."""
+        return self._state.sequence_id
+
+    async def infer(self, inputs: Mapping[str, object] | None = None, /, *, end: bool = False, **options: Any) -> Result:
+        """Sends the next request; `end` says that it is the last. Other arguments are those of `AsyncClient.infer`."""
+        values, chosen, parameters = self._state.next(inputs, options, end)
+        with self._state.sending(values, end):
+            return await self._client._in_sequence(self._model, values, chosen, parameters, self._server)
+
+    async def __aenter__(self) -> AsyncInferenceSequence:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        last = self._state.unfinished
+        if last is None:
+            return
+        try:
+            await self.infer(last, end=True)
+        except TritongenError:
+            if error is None:
+                raise

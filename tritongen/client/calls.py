@@ -1,0 +1,178 @@
+"""The questions that one can ask a Triton, as values, and how a transport says that one failed.
+
+Names and fields are those of Triton's protocol (KServe's v2 inference protocol with Triton's extensions).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritongen.client.metadata import TensorMeta
+from tritongen.samples import Array
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Does anything accept connections at the address? Answer: bool. Never fails."""
+
+
+@dataclass(frozen=True)
+class ServerLive:
+    """Is the server running? Answer: bool."""
+
+
+@dataclass(frozen=True)
+class ServerReady:
+    """Are the server and all its models ready? Answer: bool."""
+
+
+@dataclass(frozen=True)
+class ModelReady:
+    """Is this model ready? Answer: bool."""
+
+    model: str
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class ServerMetadata:
+    """Answer: name, version and extensions."""
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """Answer: name, versions, inputs and outputs with name, datatype and shape."""
+
+    model: str
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class ModelConfiguration:
+    """Answer: the whole ModelConfig, in its own field names."""
+
+    model: str
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class ModelStatistics:
+    """Answer: a list of statistics, one entry for each version."""
+
+    model: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class RepositoryIndex:
+    """Answer: a list with name, and where the server says them version, state and reason."""
+
+    ready: bool = False
+
+
+@dataclass(frozen=True)
+class LoadModel:
+    """`config`: a ModelConfig as JSON in place of the model's own; `files`: content by `<version>/<name>`. Answer: None."""
+
+    model: str
+    config: str = field(default="", repr=False)
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class UnloadModel:
+    """Answer: None, before the model is gone."""
+
+    model: str
+    dependents: bool = False
+
+
+@dataclass(frozen=True)
+class Infer:
+    """One request. `parameters` hold priority, timeout and the sequence's own beside those of the user. Answer: `Reply`."""
+
+    model: str
+    version: str
+    inputs: tuple[tuple[TensorMeta, Array], ...] = field(repr=False)
+    outputs: tuple[str, ...] | None = None
+    request_id: str = ""
+    parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+Call = (
+    Reach
+    | ServerLive
+    | ServerReady
+    | ModelReady
+    | ServerMetadata
+    | ModelMetadata
+    | ModelConfiguration
+    | ModelStatistics
+    | RepositoryIndex
+    | LoadModel
+    | UnloadModel
+    | Infer
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to an inference request.
+
+    Attributes:
+        outputs: arrays by name; read-only where they are views of the message.
+        model: name, as the server says it.
+        version: the version that answered.
+        request_id: as it was sent.
+        parameters: what the server says beside the tensors.
+        raw: the protocol's own message: a `ModelInferResponse`, or the JSON header as a mapping.
+        serialise_s, wait_s, decode_s: seconds for making the message, for the network and the server, and for reading the answer.
+    """
+
+    outputs: dict[str, Array]
+    model: str
+    version: str
+    request_id: str
+    parameters: Mapping[str, Any]
+    raw: Any = field(repr=False)
+    serialise_s: float = 0.0
+    wait_s: float = 0.0
+    decode_s: float = 0.0
+
+
+class Status(enum.Enum):
+    """What became of a call, in one vocabulary for both protocols."""
+
+    INVALID = "invalid"
+    NOT_FOUND = "not found"
+    UNAVAILABLE = "unavailable"
+    UNSUPPORTED = "unsupported"
+    DENIED = "denied"
+    FAILED = "failed"
+    DEADLINE = "deadline"
+    CONNECTION = "connection"
+    STRANGER = "stranger"
+
+
+class CallFailed(Exception):
+    """A call that brought no answer; raised by transports and codecs only, and made into one of `tritongen.errors` by `failures`.
+
+    Attributes:
+        status: what became of it.
+        word: the protocol's own word for it (`"503"`, `"UNAVAILABLE"`).
+        said: what the server, or the library, says about it.
+        sent: False where the request certainly did not reach the server.
+        own: the status is surely Triton's own word; where False, the protocol's library or something in between may have made it up.
+    """
+
+    def __init__(self, status: Status, word: str, said: str, *, sent: bool = True, own: bool = True) -> None:
+        super().__init__(said)
+        self.status = status
+        self.word = word
+        self.said = said
+        self.sent = sent
+        self.own = own

@@ -1,0 +1,149 @@
+"""Triton's gRPC messages: calls into requests, responses into answers, statuses into `CallFailed`. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from tritonclient.grpc import service_pb2 as pb
+
+from tritongen.client import calls, tensors
+from tritongen.client.calls import CallFailed, Reply, Status
+
+_STATUS: Mapping[grpc.StatusCode, Status] = {
+    grpc.StatusCode.INVALID_ARGUMENT: Status.INVALID,
+    grpc.StatusCode.NOT_FOUND: Status.NOT_FOUND,
+    grpc.StatusCode.UNAVAILABLE: Status.UNAVAILABLE,
+    grpc.StatusCode.UNIMPLEMENTED: Status.UNSUPPORTED,
+    grpc.StatusCode.UNAUTHENTICATED: Status.DENIED,
+    grpc.StatusCode.PERMISSION_DENIED: Status.DENIED,
+    grpc.StatusCode.DEADLINE_EXCEEDED: Status.DEADLINE,
+}
+_OWN = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.DEADLINE_EXCEEDED})
+"""Statuses that gRPC itself never makes up about a server, and its own word for a deadline."""
+
+NOTICED_S = 0.02
+"""Seconds within which a channel says that its connection is gone, after a call said so: measured as 0 to 5 ms. gRPC gives Triton's own UNAVAILABLE and that of
+a lost connection the same status, so that only the channel tells them apart."""
+
+
+class Rpc(NamedTuple):
+    """One unary RPC: the stub's method, how a call becomes its request, and how its response becomes the answer."""
+
+    method: str
+    request: Callable[[Any], Any]
+    answer: Callable[[Any], Any]
+
+
+def _dict(message: Any) -> dict[str, Any]:
+    return MessageToDict(message, preserving_proto_field_name=True)
+
+
+def _load(call: calls.LoadModel) -> Any:
+    request = pb.RepositoryModelLoadRequest(model_name=call.model)
+    if call.config:
+        request.parameters["config"].string_param = call.config
+    for path, content in call.files.items():
+        request.parameters[f"file:{path}"].bytes_param = content
+    return request
+
+
+def _unload(call: calls.UnloadModel) -> Any:
+    request = pb.RepositoryModelUnloadRequest(model_name=call.model)
+    request.parameters["unload_dependents"].bool_param = call.dependents
+    return request
+
+
+RPCS: Mapping[type, Rpc] = {
+    calls.ServerLive: Rpc("ServerLive", lambda call: pb.ServerLiveRequest(), lambda response: response.live),
+    calls.ServerReady: Rpc("ServerReady", lambda call: pb.ServerReadyRequest(), lambda response: response.ready),
+    calls.ModelReady: Rpc("ModelReady", lambda call: pb.ModelReadyRequest(name=call.model, version=call.version), lambda response: response.ready),
+    calls.ServerMetadata: Rpc("ServerMetadata", lambda call: pb.ServerMetadataRequest(), _dict),
+    calls.ModelMetadata: Rpc("ModelMetadata", lambda call: pb.ModelMetadataRequest(name=call.model, version=call.version), _dict),
+    calls.ModelConfiguration: Rpc(
+        "ModelConfig", lambda call: pb.ModelConfigRequest(name=call.model, version=call.version), lambda response: _dict(response.config)
+    ),
+    calls.ModelStatistics: Rpc(
+        "ModelStatistics",
+        lambda call: pb.ModelStatisticsRequest(name=call.model, version=call.version),
+        lambda response: [_dict(item) for item in response.model_stats],
+    ),
+    calls.RepositoryIndex: Rpc(
+        "RepositoryIndex", lambda call: pb.RepositoryIndexRequest(ready=call.ready), lambda response: [_dict(item) for item in response.models]
+    ),
+    calls.LoadModel: Rpc("RepositoryModelLoad", _load, lambda response: None),
+    calls.UnloadModel: Rpc("RepositoryModelUnload", _unload, lambda response: None),
+}
+"""All calls but `Infer`, whose parts are timed."""
+
+
+def infer_request(call: calls.Infer) -> Any:
+    """The `ModelInferRequest`."""
+    request = pb.ModelInferRequest(model_name=call.model, model_version=call.version, id=call.request_id)
+    for tensor, array in call.inputs:
+        request.inputs.add(name=tensor.name, datatype=tensor.dtype.wire, shape=array.shape)
+        request.raw_input_contents.append(tensors.encode(array))
+    for name in call.outputs or ():
+        request.outputs.add(name=name)
+    for key, value in call.parameters.items():
+        _set(request.parameters[key], key, value)
+    return request
+
+
+def _set(parameter: Any, key: str, value: str | int | float | bool) -> None:
+    if isinstance(value, bool):
+        parameter.bool_param = value
+    elif isinstance(value, int):
+        parameter.int64_param = value  # the only integer that Triton takes for a timeout and for a sequence's id
+    elif isinstance(value, float):
+        parameter.double_param = value
+    else:
+        parameter.string_param = value
+
+
+def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
+    """The answer in a `ModelInferResponse`. Raises CallFailed where it is not one."""
+    start = time.perf_counter()
+    raw = response.raw_output_contents
+    if len(raw) != len(response.outputs):
+        raise CallFailed(Status.FAILED, "", f"the answer describes {len(response.outputs)} outputs and holds {len(raw)}")
+    try:
+        outputs = {output.name: tensors.decode(data, output.datatype, output.shape) for output, data in zip(response.outputs, raw, strict=True)}
+    except (ValueError, KeyError) as error:
+        raise CallFailed(Status.FAILED, "", f"an output of the answer cannot be read: {error}") from error
+    parameters = {key: getattr(value, value.WhichOneof("parameter_choice") or "string_param") for key, value in response.parameters.items()}
+    decode_s = time.perf_counter() - start
+    return Reply(outputs, response.model_name, response.model_version, response.id, parameters, response, serialise_s, wait_s, decode_s)
+
+
+def failure(error: grpc.RpcError, *, connected: bool, sent: bool) -> CallFailed:
+    """What became of a call, from its status and from whether the channel is still connected."""
+    code = error.code()
+    said = error.details() or ""
+    if code is grpc.StatusCode.UNAVAILABLE and not connected:
+        return CallFailed(Status.CONNECTION, code.name, said, sent=sent, own=False)
+    return CallFailed(_STATUS.get(code, Status.FAILED), code.name, said, own=code in _OWN)
+
+
+def channel_options() -> list[tuple[str, int]]:
+    """Options of every channel.
+
+    Messages up to gRPC's real limit in both directions. A keep-alive that finds dead connections (with it Linux gives up on unacknowledged data after the
+    timeout) and pings no more often than Triton's own `--grpc-http2-min-recv-ping-interval-without-data` of 300 s allows, so that it earns no GOAWAY. Own
+    subchannels, so that closing one client leaves another's connection alone.
+    """
+    return [
+        ("grpc.max_send_message_length", 2**31 - 1),
+        ("grpc.max_receive_message_length", 2**31 - 1),
+        ("grpc.keepalive_time_ms", 310_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 0),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+        ("grpc.enable_retries", 0),
+    ]

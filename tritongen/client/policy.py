@@ -1,0 +1,102 @@
+"""When to stop, when to try again, and where: the deadline of a call, the retry budget, the choice among several servers. No I/O."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InputError
+
+LONGEST_S = 1_000_000.0
+"""Eleven days: a limit that means none, and that every clock underneath can count."""
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_BUDGET = 10.0
+_EARNED = 0.1
+_REST_S = 1.0
+
+
+class Deadline:
+    """The moment when a call must be over, with all its retries."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds` from now. Raises InputError (TG067) for a limit that cannot be kept."""
+        if not 0 < seconds <= LONGEST_S:
+            hint = f"give a number of seconds above 0 and up to {LONGEST_S:.0f}"
+            raise InputError([Diagnostic("TG067", f"a time limit of {seconds} s cannot be kept", hint=hint)])
+        self.seconds = seconds
+        self._start = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds until then; 0 or less afterwards."""
+        return self.seconds - self.elapsed
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the call began."""
+        return time.monotonic() - self._start
+
+
+def pause_before(attempt: int) -> float:
+    """Seconds before the retry with this number, from 1: growing by two, with full jitter, so that many clients do not come back at once."""
+    return random.uniform(0, min(_FIRST_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S))  # noqa: S311 - no secret
+
+
+class Budget:
+    """Limits retries to a tenth of the requests that succeed, beside a first ten: a server that fails is not stormed by those who ask again."""
+
+    def __init__(self) -> None:
+        self._tokens = _BUDGET
+        self._lock = threading.Lock()
+
+    def earn(self) -> None:
+        """A request succeeded."""
+        with self._lock:
+            self._tokens = min(self._tokens + _EARNED, _BUDGET)
+
+    def take(self) -> bool:
+        """Whether one more retry may be made; it is counted then."""
+        with self._lock:
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+            return True
+
+
+class Balancer:
+    """Which of several equal servers is asked next: one after another, leaving out for a second those that could not be reached."""
+
+    def __init__(self, count: int) -> None:
+        self._resting_until = [0.0] * count
+        self._answered = [False] * count
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def pick(self) -> int:
+        """The index of the server to ask."""
+        count = len(self._resting_until)
+        if count == 1:
+            return 0
+        now = time.monotonic()
+        with self._lock:
+            order = [(self._next + step) % count for step in range(count)]
+            chosen = next((index for index in order if self._resting_until[index] <= now), min(order, key=self._resting_until.__getitem__))
+            self._next = chosen + 1
+            return chosen
+
+    def answered(self, index: int) -> None:
+        """A Triton answered there."""
+        self._answered[index] = True
+        self._resting_until[index] = 0.0
+
+    def lost(self, index: int) -> None:
+        """It could not be reached."""
+        self._resting_until[index] = time.monotonic() + _REST_S
+
+    def is_triton(self, index: int) -> bool:
+        """Whether a Triton ever answered there."""
+        return self._answered[index]

@@ -1,0 +1,130 @@
+"""A request checked against its model before it is sent. Pure: arrays in, arrays or findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tritongen.client.metadata import ModelMeta, TensorMeta
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InvalidInput
+from tritongen.samples import Array, SampleError, as_array
+
+MAX_REQUEST_BYTES = 2**31 - 2**16
+"""What one gRPC message may hold: INT32_MAX bytes on both sides, less 64 KiB for the names and shapes around the tensors."""
+
+Cast = Literal["exact", "safe"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request that its model takes.
+
+    Attributes:
+        arrays: by input name, in the model's dtypes and shapes, native byte order.
+        rows: size of the batch; None for a model that does not batch.
+        nbytes: what the tensors take in a message.
+    """
+
+    arrays: dict[str, Array]
+    rows: int | None
+    nbytes: int
+
+
+def prepare(
+    meta: ModelMeta, values: Mapping[str, object], *, outputs: Sequence[str] | None = None, cast: Cast = "exact", add_batch_axis: bool = False
+) -> Prepared:
+    """The values of a request as arrays that the model takes; the arguments are those of `Client.infer`.
+
+    Arrays of numbers (and what converts itself to one, such as a tensor of PyTorch) keep their dtype, which must be the model's; with `cast="safe"` they may be
+    of one that numpy converts without loss. Plain numbers, text and nested lists take the model's dtype where they can without being changed. A batch may have
+    more rows than the model takes at once. Raises InvalidInput (TG061) with everything that does not fit.
+    """
+    if not isinstance(values, Mapping):
+        message = f"the inputs are given as {type(values).__name__}, without names"
+        raise InvalidInput([Diagnostic("TG061", message, hint="give values by input name, such as {'x': array}", model=meta.name)])
+    problems = _name_problems(meta, values, outputs)
+    arrays: dict[str, Array] = {}
+    for name, value in values.items():
+        tensor = meta.inputs_by_name.get(name)
+        if tensor is None:
+            continue
+        try:
+            arrays[name] = _array(value, tensor, cast, add_batch_axis and meta.max_batch_size > 0)
+        except (SampleError, TypeError, ValueError) as error:
+            problems.append(f"input '{name}': {error}")
+    rows, row_problems = _rows(meta, arrays)
+    problems += row_problems
+    if problems:
+        raise InvalidInput([Diagnostic("TG061", problem, consequence="Triton refuses the request", model=meta.name) for problem in problems])
+    return Prepared(arrays, rows, sum(map(array_bytes, arrays.values())))
+
+
+def _name_problems(meta: ModelMeta, values: Mapping[str, object], outputs: Sequence[str] | None) -> list[str]:
+    known, problems = meta.inputs_by_name, []
+    if not (known.keys() >= values.keys() >= meta.required):
+        have = ", ".join(repr(name) for name in known) or "none"
+        problems += [f"the model has no input '{name}'; its inputs are {have}" for name in values if name not in known]
+        problems += [f"input '{tensor.name}' is missing" for tensor in meta.inputs if tensor.name in meta.required and tensor.name not in values]
+    if outputs is not None:
+        have = ", ".join(repr(tensor.name) for tensor in meta.outputs)
+        problems += [f"the model has no output '{name}'; its outputs are {have}" for name in outputs if name not in meta.output_names]
+        problems += [f"output '{name}' is asked for twice" for name in {name for name in outputs if list(outputs).count(name) > 1}]
+    return problems
+
+
+def _array(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) -> Array:
+    """One input. Raises SampleError, TypeError or ValueError with what does not fit."""
+    if not hasattr(value, "__array__") or isinstance(value, np.generic):
+        shape = tensor.shape[1:] if add_batch_axis and np.ndim(value) == len(tensor.shape) - 1 else tensor.shape  # type: ignore[arg-type]
+        array = as_array(value, tensor.dtype, shape)
+    else:
+        array = _typed(np.asarray(value), tensor, cast)
+    if add_batch_axis and array.ndim == len(tensor.shape) - 1:
+        array = array[np.newaxis]
+    shape = array.shape
+    if len(shape) != len(tensor.shape) or any(want not in (-1, got) for want, got in zip(tensor.shape, shape, strict=True)):
+        raise SampleError(f"it must have the shape {list(tensor.shape)} (-1: any size), got {list(shape)}")
+    return array
+
+
+def _typed(array: Array, tensor: TensorMeta, cast: Cast) -> Array:
+    """An array in the model's dtype."""
+    wanted = tensor.dtype.numpy
+    if array.dtype == wanted:
+        return array if tensor.dtype.itemsize is not None else as_array(array, tensor.dtype, None)
+    if array.dtype.kind in "OSU":
+        return as_array(array, tensor.dtype, None)
+    if array.dtype.newbyteorder("=") == wanted:
+        return array.astype(wanted)
+    if cast == "safe" and tensor.dtype.itemsize is not None and np.can_cast(array.dtype, wanted, "safe"):
+        return array.astype(wanted)
+    hint = "; cast='safe' converts it" if tensor.dtype.itemsize is not None and np.can_cast(array.dtype, wanted, "safe") else ""
+    raise SampleError(f"it must be {tensor.dtype} ({wanted}), got {array.dtype}{hint}")
+
+
+def _rows(meta: ModelMeta, arrays: Mapping[str, Array]) -> tuple[int | None, list[str]]:
+    """The batch that the arrays make, and what is wrong with it."""
+    if not meta.max_batch_size:
+        return None, []
+    counts = {name: array.shape[0] for name, array in arrays.items()}
+    if len(set(counts.values())) > 1:
+        have = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
+        return None, [f"the inputs have different numbers of rows: {have}"]
+    rows = next(iter(counts.values()), None)
+    return rows, ["the batch has no rows"] if rows == 0 else []
+
+
+def array_bytes(array: Array) -> int:
+    """The array's size in a request, in bytes; a string has 4 for its length."""
+    return sum(4 + len(item) for item in array.ravel().tolist()) if array.dtype == object else array.nbytes
+
+
+def check_size(size: int, model: str) -> None:
+    """Raise InvalidInput (TG066) for a request whose tensors take `size` bytes and do not fit one gRPC message."""
+    if size > MAX_REQUEST_BYTES:
+        message = f"the request would hold {size} bytes ({size / 2**30:.1f} GiB) of tensors, and the limit is {MAX_REQUEST_BYTES} (2 GiB)"
+        raise InvalidInput([Diagnostic("TG066", message, consequence="gRPC carries no larger message", hint="send fewer rows or smaller inputs", model=model)])

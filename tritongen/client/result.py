@@ -1,0 +1,81 @@
+"""What comes back from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tritongen.samples import Array
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where a request's time went, in seconds.
+
+    Attributes:
+        total: from the call to its return, retries and their pauses included.
+        serialise: making the message, of the attempt that succeeded.
+        wait: the network and the server, likewise.
+        decode: reading the answer, likewise.
+        attempts: how often it was sent.
+    """
+
+    total: float
+    serialise: float
+    wait: float
+    decode: float
+    attempts: int = 1
+
+
+class Result(Mapping[str, Array]):
+    """The outputs of one request: a mapping of arrays by name.
+
+    Arrays of numbers are read-only views of the message; copy one to change it. Strings are arrays of `bytes`.
+
+    Attributes:
+        model: the model's name.
+        version: the version that answered.
+        request_id: as it was sent.
+        parameters: what the server says beside the tensors.
+        timings: where the time went.
+        raw: the protocol's own message (`ModelInferResponse`, or the JSON header of HTTP); a list of them for a request that was split.
+    """
+
+    __slots__ = ("_outputs", "model", "parameters", "raw", "request_id", "timings", "version")
+
+    def __init__(
+        self,
+        outputs: Mapping[str, Array],
+        *,
+        model: str = "",
+        version: str = "",
+        request_id: str = "",
+        parameters: Mapping[str, Any] | None = None,
+        timings: Timings | None = None,
+        raw: Any = None,
+    ) -> None:
+        self._outputs = outputs
+        self.model = model
+        self.version = version
+        self.request_id = request_id
+        self.parameters = parameters or {}
+        self.timings = timings or Timings(0.0, 0.0, 0.0, 0.0, 0)
+        self.raw = raw
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self._outputs[name]
+        except KeyError:
+            have = ", ".join(repr(known) for known in self._outputs)
+            raise KeyError(f"the answer has no output {name!r}; it has {have}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outputs)
+
+    def __len__(self) -> int:
+        return len(self._outputs)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}: {array.dtype} {list(array.shape)}" for name, array in self._outputs.items())
+        return f"Result({self.model!r} version {self.version}: {shapes})"

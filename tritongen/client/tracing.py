@@ -1,0 +1,36 @@
+"""OpenTelemetry spans around requests, where opentelemetry-api is installed: W3C's trace context goes along, so that Triton's own spans join."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+
+@lru_cache(maxsize=1)
+def _tracer() -> Any:
+    if importlib.util.find_spec("opentelemetry") is None or importlib.util.find_spec("opentelemetry.trace") is None:
+        return None
+    from opentelemetry import trace
+
+    return trace.get_tracer("tritongen")
+
+
+@contextlib.contextmanager
+def span(model: str, url: str) -> Iterator[dict[str, str]]:
+    """A client span for one request; the headers that pass its context on. An error that leaves the block is recorded there."""
+    tracer = _tracer()
+    if tracer is None:
+        yield {}
+        return
+    from opentelemetry import propagate
+    from opentelemetry.trace import SpanKind
+
+    with tracer.start_as_current_span(
+        f"infer {model}", kind=SpanKind.CLIENT, attributes={"rpc.system": "triton", "triton.model": model, "server.address": url}
+    ):
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        yield carrier
