@@ -6,8 +6,8 @@ import sys
 import tritongen
 
 NAMES = [
-    "Client", "EmbeddedServer", "InferenceError", "InputError", "LoadedSpec", "ServerOptions", "ServerStartError", "Signature", "TensorSpec", "TritongenError",
-    "load_spec", "read_onnx", "render", "serve",
+    "AsyncClient", "Client", "EmbeddedServer", "InferenceError", "InputError", "InvalidInput", "LoadedSpec", "Result", "ServerOptions", "ServerStartError",
+    "Signature", "TensorSpec", "Tls", "TritongenError", "load_spec", "read_onnx", "render", "serve",
 ]  # fmt: skip
 HEAVY = ("onnx", "onnxruntime", "tritonclient", "locust", "numpy", "pydantic", "jinja2", "google.protobuf")
 

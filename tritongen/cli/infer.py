@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -116,7 +117,7 @@ def _split(pairs: Sequence[str], option: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in split]
 
 
-def _save(folder: Path, outputs: object) -> None:
+def _save(folder: Path, outputs: Mapping[str, Any]) -> None:
     import re
 
     import numpy as np
@@ -125,7 +126,6 @@ def _save(folder: Path, outputs: object) -> None:
     from tritongen.errors import InputError
     from tritongen.report.text import printable
 
-    assert isinstance(outputs, dict)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         taken: set[str] = set()
