@@ -90,9 +90,9 @@ class UnloadModel:
     dependents: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Infer:
-    """One request. `parameters` hold priority, timeout and the sequence's own beside those of the user. Answer: `Reply`."""
+    """One request, to be left as it is. `parameters` hold priority, timeout and the sequence's own beside those of the user. Answer: `Reply`."""
 
     model: str
     version: str
@@ -119,7 +119,7 @@ Call = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reply:
     """The answer to an inference request.
 

@@ -53,7 +53,7 @@ class Settings:
     window: int = 16
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Options:
     """The arguments of one `Client.infer` beside model and inputs."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,12 +27,12 @@ class Endpoint:
     port: int
     tls: bool
 
-    @property
+    @cached_property
     def authority(self) -> str:
         """`host:port`, as libraries take it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    @property
+    @cached_property
     def url(self) -> str:
         """`grpc://host:port`, for messages."""
         return f"{self.protocol}{'s' * self.tls}://{self.authority}"

@@ -17,7 +17,7 @@ from tritongen.client.calls import Call, Infer, Reply
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Send:
     """Send a call to the server of this index. Brings the answer, or raises CallFailed into the flow."""
 

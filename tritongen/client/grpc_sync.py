@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
 import time
@@ -69,26 +68,18 @@ class GrpcTransport:
         self._channel.close()
 
     def _call(self, method: str, request: Any, timeout_s: float, headers: Mapping[str, str]) -> Any:
-        with self._counted():
-            try:
-                return getattr(self._stub, method)(
-                    request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression
-                )
-            except grpc.RpcError as error:
-                state = self._state() if error.code() is grpc.StatusCode.UNAVAILABLE else grpc.ChannelConnectivity.READY
-                # A call that loses its connection leaves the channel idle; one that finds no connection leaves it failing. With other calls under way one of
-                # those may have tried to connect since.
-                sent = state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE or self._under_way > 1
-                raise codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent) from error
-            except ValueError as error:  # what a closed channel raises
-                raise CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False) from error
-
-    @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
         with self._lock:
             self._under_way += 1
         try:
-            yield
+            return getattr(self._stub, method)(request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression)
+        except grpc.RpcError as error:
+            state = self._state() if error.code() is grpc.StatusCode.UNAVAILABLE else grpc.ChannelConnectivity.READY
+            # A call that loses its connection leaves the channel idle; one that finds no connection leaves it failing. With other calls under way one of
+            # those may have tried to connect since.
+            sent = state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE or self._under_way > 1
+            raise codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent) from error
+        except ValueError as error:  # what a closed channel raises
+            raise CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False) from error
         finally:
             with self._lock:
                 self._under_way -= 1
@@ -122,9 +113,9 @@ def credentials(access: Access) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(tls.read(tls.ca), tls.read(tls.key), tls.read(tls.cert))
 
 
-def compression_of(name: str | None) -> grpc.Compression:
+def compression_of(name: str | None) -> grpc.Compression | None:
     """GRPC's own value for `gzip`, `deflate` or None."""
-    return {None: grpc.Compression.NoCompression, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}[name]
+    return {"gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}[name] if name else None
 
 
 def metadata(general: Mapping[str, str], own: Mapping[str, str]) -> tuple[tuple[str, str], ...] | None:

@@ -19,7 +19,7 @@ MAX_REQUEST_BYTES = 2**31 - 2**16
 Cast = Literal["exact", "safe"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Prepared:
     """A request that its model takes.
 

@@ -9,7 +9,7 @@ from typing import Any
 from tritongen.samples import Array
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Timings:
     """Where a request's time went, in seconds.
 

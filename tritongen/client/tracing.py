@@ -18,13 +18,24 @@ def _tracer() -> Any:
     return trace.get_tracer("tritongen")
 
 
-@contextlib.contextmanager
-def span(model: str, url: str) -> Iterator[dict[str, str]]:
-    """A client span for one request; the headers that pass its context on. An error that leaves the block is recorded there."""
+_NO_SPAN: contextlib.AbstractContextManager[dict[str, str]] = contextlib.nullcontext({})
+
+
+def span(model: str, url: str) -> contextlib.AbstractContextManager[dict[str, str]]:
+    """A client span for one request; the headers that pass its context on. An error that leaves the block is recorded there.
+
+    Without opentelemetry-api, or before the application has set a provider of spans up, there are none.
+    """
     tracer = _tracer()
     if tracer is None:
-        yield {}
-        return
+        return _NO_SPAN
+    from opentelemetry import trace
+
+    return _NO_SPAN if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider) else _span(tracer, model, url)
+
+
+@contextlib.contextmanager
+def _span(tracer: Any, model: str, url: str) -> Iterator[dict[str, str]]:
     from opentelemetry import propagate
     from opentelemetry.trace import SpanKind
 
