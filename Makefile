@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Carriers of really trained ONNX files. Their own dependencies are not wanted.
 MODELS := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3
 
-.PHONY: demo test test-system fuzz docs golden lint clean
+.PHONY: demo test test-system fuzz soak docs golden lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,11 +24,15 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not system and not fuzz"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not system and not fuzz and not soak"
 
 # Long runs with random and hostile input.
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -m fuzz
+
+# Ten minutes of requests over both protocols, blocking and for asyncio.
+soak: $(STAMP)
+	$(BIN)/python -m pytest -m soak
 
 # Rewrites what is generated from the catalogue of rules and from the keys of the spec.
 docs: $(STAMP)

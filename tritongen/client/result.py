@@ -67,7 +67,7 @@ class Result(Mapping[str, Array]):
         try:
             return self._outputs[name]
         except KeyError:
-            have = ", ".join(repr(known) for known in self._outputs)
+            have = ", ".join(repr(known) for known in sorted(self._outputs))
             raise KeyError(f"the answer has no output {name!r}; it has {have}") from None
 
     def __iter__(self) -> Iterator[str]:

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import contract
 import models
@@ -137,6 +138,8 @@ def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterward
     with contract.serve(repository) as server, contract.make_client(kind, address(server, kind)) as client:
         client.infer("linear", x=rows(1))
         os.kill(server.pid, signal.SIGSTOP)
+        while Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.01)
         try:
             with within(0.4), pytest.raises(errors.DeadlineExceeded):
                 client.infer("linear", x=rows(1), deadline_s=0.4)

@@ -74,6 +74,20 @@ ENTRIES = (
         "Give seconds, up to a million.",
     ),
     _entry(
+        "TG068",
+        "request-refused-by-the-server",
+        "The server takes what a request says.",
+        "It judged the request by what only it can know, such as the values of a shape tensor, or its model changed a moment ago.",
+        "The message holds the server's own words.",
+    ),
+    _entry(
+        "TG069",
+        "access-that-cannot-be-given",
+        "Headers, tokens and certificates can be sent.",
+        "Headers are printable ASCII on one line; TLS files are PEM and readable; mutual TLS needs a certificate and its key.",
+        "Correct the one that the message names; its value is never shown.",
+    ),
+    _entry(
         "TG070",
         "nothing-to-check",
         "A path to check is a model repository, a model's folder or a config.pbtxt.",
