@@ -41,6 +41,16 @@ def test_each_version_answers_as_its_own_file_and_the_newest_where_none_is_named
     assert np.abs(first - third).max() > 0.1
 
 
+def test_the_sources_of_plans_are_served_where_there_is_no_gpu(tmp_path, options, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for seed, name in enumerate("ab"):
+        networks.mlp(tmp_path / f"{name}.onnx", seed=seed)
+    root = rendered(tmp_path, "sources: {1: a.onnx, 2: b.onnx}, versions: {policy: all}, backend: tensorrt, warmup: none").plan.root
+    with start(root, options()) as server, Client(server.grpc_url) as client:
+        for version, name in enumerate("ab", 1):
+            np.testing.assert_allclose(client.infer("m", {"x": X}, version=str(version))["y"], expected(tmp_path / f"{name}.onnx"), rtol=1e-5)
+
+
 def test_a_version_that_render_says_is_not_served_is_not(tmp_path, options):
     for seed, name in enumerate("ab"):
         networks.mlp(tmp_path / f"{name}.onnx", seed=seed)

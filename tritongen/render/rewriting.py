@@ -16,14 +16,14 @@ def recipe_of(model: ModelSpec, shapes: dict[str, tuple[int, ...]], release: Rel
     """The rewrites that the spec asks for. `shapes`: what `frozen_shapes` gave."""
     asked = model.optimize
     optimise = Optimise(asked.level, asked.hardware, asked.tolerance, (release.onnxruntime if release else None) or "") if asked else None
-    return Recipe(shapes, model.rebatch, optimise)
+    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise)
 
 
 def frozen_shapes(model: ModelSpec, signature: Signature, findings: Findings) -> dict[str, tuple[int, ...]]:
     """The full shape of every input that `freeze` fixes, -1 for a batch dimension that stays. Says which sizes are missing, or are not one."""
     if not model.freeze:
         return {}
-    batched = model.rebatch or (not batch_blockers(signature) and model.batching.max != 0)
+    batched = model.batching.max != 0 and (model.rebatch or not batch_blockers(signature))
     variable = [tensor for tensor in signature.inputs if any(not isinstance(dim, int) for dim in _item(tensor, batched=batched))]
     shapes = {}
     for tensor in variable:
@@ -59,7 +59,10 @@ def check_effects(model: ModelSpec, recipes: Sequence[Recipe], findings: Finding
     """Say which keys changed nothing in any of the model's files. `recipes`: for each, what was done to it in the end."""
     if model.freeze and not any(recipe.shapes for recipe in recipes):
         findings.idle(("freeze",), "freeze has no effect: every dimension that it could fix is fixed in the model already", hint="remove freeze")
-    if model.rebatch and not any(recipe.rebatch for recipe in recipes):
+    if model.rebatch and model.batching.max == 0:
+        message = f"rebatch has no effect: batching ({findings.locate(('batching',))}) is off, so the batch may stay as it is"
+        findings.idle(("rebatch",), message, consequence="Triton executes every request alone", hint="remove rebatch, or batching: none")
+    elif model.rebatch and not any(recipe.rebatch for recipe in recipes):
         message = "rebatch has no effect: the leading dimensions are variable already, and no node pins the batch"
         findings.idle(("rebatch",), message, consequence="the model file stays as it is", hint="remove rebatch")
     if model.optimize and model.optimize.hardware and model.optimize.level != "all":

@@ -17,7 +17,7 @@ def proof_sizes(model: ModelSpec, batching: Batching) -> tuple[int, ...]:
 
     None for ragged inputs, whose items are no rows.
     """
-    most = max(batching.max_batch_size, 3 if model.rebatch else 0)
+    most = max(batching.max_batch_size, 3) if model.rebatch and batching.max_batch_size else batching.max_batch_size
     if model.prove is False or model.ragged is not None or most < 2:
         return ()
     return tuple(sorted({size for size in (1, 2, 3, most) if size <= most}))

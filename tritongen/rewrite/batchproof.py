@@ -31,9 +31,15 @@ TOLERANCE = 1e-5
 _WRONG = "Triton batches requests of different clients: each would get an answer that depends on the others', or the server fails"
 _HINT = "serve it with `batching: none`, or export it in evaluation mode with a dynamic batch axis"
 _COARSE = "Triton batches requests of different clients: each answer depends a little on what it is batched with"
-_COARSE_HINT = "quantize it statically, serve it with `batching: none`, or accept it"
-# Operators that take one scale over all rows, and the largest difference that their rounding to 8 bits explains.
-_SCALED_TOGETHER = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM")
+_COARSE_HINT = "accept it, or serve the model with `batching: none`"
+_ONE_SCALE = "takes one scale for the whole batch"
+# Operators that round to 8 bits, why rows depend on each other there, and the largest difference that this explains.
+_QUANTIZES = {
+    "DynamicQuantizeLinear": _ONE_SCALE,
+    "DynamicQuantizeMatMul": _ONE_SCALE,
+    "DynamicQuantizeLSTM": _ONE_SCALE,
+    "QuantizeLinear": "rounds to whole steps, and makes one of a difference in the last digit",
+}
 _ROUNDING = 0.1
 
 
@@ -69,8 +75,8 @@ class BatchFailure:
 
     @property
     def is_rounding(self) -> bool:
-        """Whether the rows depend on each other only by the scale of a dynamic quantization, which is taken over the whole batch."""
-        return self.code == "TG162" and self.operator in _SCALED_TOGETHER and self.difference <= _ROUNDING
+        """Whether the rows depend on each other only by the rounding of a quantization."""
+        return self.code == "TG162" and self.operator in _QUANTIZES and self.difference <= _ROUNDING
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class BatchProof:
 def _diagnostic(path: Path, failure: BatchFailure) -> Diagnostic:
     if not failure.is_rounding:
         return problem(failure.code, path, failure.sentence, _HINT, _WRONG)
-    message = f"{failure.sentence}, which takes one scale for the whole batch"
+    message = f"{failure.sentence}, which {_QUANTIZES[failure.operator]}"
     return dataclasses.replace(problem(failure.code, path, message, _COARSE_HINT, _COARSE), severity=Severity.WARNING)
 
 

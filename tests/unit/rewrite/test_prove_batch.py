@@ -248,3 +248,22 @@ def test_a_scale_over_all_rows_only_rounds(tmp_path):
     assert {found.severity for found in proof.diagnostics} == {Severity.WARNING}
     mixing = [node("ReduceMean", ["x"], ["m"], axes=[0]), node("Sub", ["x", "m"], ["y"])]
     assert not prove_batch(Graph(ROWS, mixing, ROWS).save(tmp_path / "n.onnx")).failures[0].is_rounding
+
+
+def test_a_last_digit_that_becomes_a_step_only_rounds(tmp_path):
+    """In a batch, a sum of another order may differ by a millionth; what is quantized behind it may then differ by a whole step."""
+    nodes = [
+        node("ReduceMax", ["x"], ["m"], axes=[0, 1], name="nearly-equal"),
+        node("Mul", ["m", "part"], ["d"]),
+        node("Add", ["x", "d"], ["z"]),
+        node("QuantizeLinear", ["z", "one", "zero"], ["q"], name="step"),
+        node("DequantizeLinear", ["q", "one", "zero"], ["y"]),
+    ]
+    stored = [numpy_helper.from_array(np.array(value, kind), name) for name, value, kind in (("part", 0.1, "f4"), ("one", 1, "f4"), ("zero", 0, "u1"))]
+    samples = {"x": [[15.49999, 30, 40, 50.0], [15.49999, 30, 40, 50.0003]]}
+    proof = prove_batch(Graph(ROWS, nodes, ROWS, stored).save(tmp_path / "m.onnx"), sizes=(2,), samples=samples)
+    (failure,) = proof.failures
+    assert (failure.operator, failure.is_rounding) == ("QuantizeLinear", True)
+    (found,) = proof.diagnostics
+    assert found.severity is Severity.WARNING
+    assert "the QuantizeLinear node 'step', which rounds to whole steps" in found.message

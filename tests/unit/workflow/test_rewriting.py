@@ -208,6 +208,15 @@ def test_a_proof_of_what_does_not_batch_is_an_idle_wish(tmp_path):
     assert "the model does not batch" in render(tmp_path, "source: m.onnx\nprove: true").one("TG117").message
 
 
+def test_a_batch_that_nobody_forms_is_not_made_variable(tmp_path):
+    flattening(tmp_path / "m.onnx")
+    found = render(tmp_path, "source: m.onnx\nrebatch: true\nbatching: none").one("TG117")
+    assert (found.severity, found.location.line) == (Severity.WARNING, 6)
+    assert f"batching ({tmp_path / 'spec.yaml'}:7:5) is off" in found.message
+    assert served(tmp_path).read_bytes() == (tmp_path / "m.onnx").read_bytes()
+    assert render(tmp_path, "source: m.onnx\nrebatch: true\nbatching: {max: 1}").findings == ()
+
+
 def test_an_optimised_graph_answers_the_same_with_fewer_nodes(tmp_path):
     rng = np.random.default_rng(0)
     stored = [numpy_helper.from_array(rng.standard_normal((6, 4)).astype(np.float32), name) for name in ("a", "b")]
