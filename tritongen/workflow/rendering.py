@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -14,24 +13,22 @@ from tritongen import __version__
 from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, SpecError
-from tritongen.proof import DEFAULT_LIMIT_BYTES, Proof, prove
+from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
-from tritongen.render import Compiled, Findings, build_entry, compile_model
+from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.entry import digest_of
-from tritongen.render.judging import ProvenFile, judge_entry
-from tritongen.render.proving import judge_proof
+from tritongen.render.judging import judge_entry
 from tritongen.render.ragged import as_requested
 from tritongen.render.rewriting import check_effects, check_optimisation
-from tritongen.render.rows import is_demanded, judge_batch, judge_unproven, proof_sizes, unsized
+from tritongen.render.rows import judge_unproven
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, Plan, make_plan
-from tritongen.rewrite import BatchProof, prove_batch
-from tritongen.rewrite.batchproof import TOLERANCE as ROW_TOLERANCE
 from tritongen.samples import Array, SampleError, as_array
 from tritongen.signature import Signature
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
 from tritongen.workflow.preparing import Prepared, prepare
+from tritongen.workflow.proving import prove_files
 from tritongen.workflow.releases import release_findings
 from tritongen.workflow.shelf import Shelf, next_version, read_shelf
 from tritongen.workflow.workspace import Workspace
@@ -169,7 +166,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         findings=findings,
     )
     judge_unproven(model, compiled.batching, findings)
-    proven = _prove(model, compiled, prepared, samples, prove_limit_bytes, findings)
+    proven = prove_files(model, compiled, prepared, samples, prove_limit_bytes, findings)
     entry = build_entry(
         model,
         compiled,
@@ -213,45 +210,6 @@ def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Worksp
             where = loaded.locate(("models", index, *placed.key))
             findings.found += [_placed(diagnostic, model.name, where) for diagnostic in error.diagnostics]
     return prepared if len(prepared) == len(model.placed) else None
-
-
-def _prove(
-    model: ModelSpec, compiled: Compiled, prepared: Mapping[int, Prepared], samples: Mapping[str, Array], prove_limit_bytes: int, findings: Findings
-) -> dict[int, ProvenFile]:
-    """Run every version's file: its warmup samples, then its rows. Nothing is run where there are errors already."""
-    proven = {}
-    errors_before = findings.has_errors
-    for version, file in prepared.items():
-        own = findings.saying(f"version {version}: ") if model.sources else findings
-        proof = Proof(skipped="there were errors before")
-        if not errors_before:
-            proof = prove(file.path, compiled.feeds, limit_bytes=prove_limit_bytes, external=file.external)
-            judge_proof(model, file.key, file.signature, compiled.config, compiled.batching, proof, own)
-        if not findings.has_errors and (sizes := proof_sizes(model, compiled.batching)):
-            _prove_rows(model, file, proof, sizes, samples, prove_limit_bytes, own)
-        proven[version] = ProvenFile(file.signature, file.path, proof)
-    return proven
-
-
-def _prove_rows(
-    model: ModelSpec, file: Prepared, proof: Proof, sizes: Sequence[int], samples: Mapping[str, Array], prove_limit_bytes: int, findings: Findings
-) -> None:
-    reason = next((reason for reason in (proof.skipped, *(failure.reason for failure in proof.failures), *proof.not_run.values()) if reason), "")
-    if reason and not is_demanded(model):
-        return  # the proof of the samples has said why nothing runs here
-    if proof.skipped or proof.failures:
-        judge_batch(model, file.key, BatchProof(file.path, skipped=reason), (), findings)
-        return
-    found = prove_batch(
-        file.path,
-        sizes=sizes,
-        shapes={name: shape.opt for name, shape in model.shapes.items()},
-        samples=samples,
-        tolerance=max(ROW_TOLERANCE, model.optimize.tolerance if model.optimize else 0),
-        original=file.source if model.rebatch else None,
-        limit_bytes=prove_limit_bytes,
-    )
-    judge_batch(model, file.key, found, unsized(model, file.signature, samples), findings)
 
 
 def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:

@@ -106,6 +106,13 @@ def test_every_version_is_proved(tmp_path):
     assert found.message.startswith("version 1: with a batch of 2, row 0 of output 'y'")
 
 
+def test_a_lie_of_one_version_does_not_hide_anothers(tmp_path):
+    for name in ("a", "b"):
+        centred(tmp_path / f"{name}.onnx")
+    found = render(tmp_path, "sources: {1: a.onnx, 2: b.onnx}\nversions: {policy: all}").errors
+    assert [(each.code, each.message[:11]) for each in found] == [("TG162", "version 1: "), ("TG162", "version 2: ")]
+
+
 def test_a_rewrite_concerns_each_version_that_needs_it(folder):
     networks.mlp(folder / "a.onnx", batch=1, seed=5)
     outcome = render(folder, f"{BOTH}\nversions: {{policy: all}}\nrebatch: true")
