@@ -10,10 +10,11 @@ from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Options, Settings, new_sequence_id, result_of
+from tritongen.client.core import Core, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.failures import explain
 from tritongen.client.flow import AsyncTransport, Flow, run_async
+from tritongen.client.inference import Options, infer, new_sequence_id, open_stream, result_of
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
@@ -105,7 +106,7 @@ class AsyncClient:
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
         with tracing.span(model, self._core.endpoints[0].url) as carried:
-            return await self._run(self._core.infer(model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
+            return await self._run(infer(self._core, model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
 
     async def infer_many(
         self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any
@@ -137,7 +138,7 @@ class AsyncClient:
         """
         options = Options(deadline_s=deadline_s)
         with tracing.span(model, self._core.endpoints[0].url) as carried:
-            call, about, deadline = await self._run(self._core.open(model, {**(inputs or {}), **tensors}, options, carried))
+            call, about, deadline = await self._run(open_stream(self._core, model, {**(inputs or {}), **tensors}, options, carried))
             try:
                 async for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0)):
                     yield result_of(reply)
@@ -223,7 +224,7 @@ class AsyncClient:
 
     async def _in_sequence(self, model: str, inputs: Mapping[str, object], options: Options, parameters: Mapping[str, Any], server: int) -> Result:
         with tracing.span(model, self._core.endpoints[server].url) as carried:
-            return await self._run(self._core.infer(model, inputs, options, carried, sequence=parameters, pinned=server))
+            return await self._run(infer(self._core, model, inputs, options, carried, sequence=parameters, pinned=server))
 
     async def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
         return await self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tritongen.client.core import Options
+from tritongen.client.inference import Options
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InvalidInput
 

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Options, Settings, new_sequence_id, result_of
+from tritongen.client.core import Core, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.failures import explain
 from tritongen.client.flow import Flow, Transport, run
+from tritongen.client.inference import Options, infer, new_sequence_id, open_stream, result_of
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
@@ -108,7 +109,7 @@ class Client:
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
         with tracing.span(model, self._core.endpoints[0].url) as carried:
-            return self._run(self._core.infer(model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
+            return self._run(infer(self._core, model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
 
     def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
@@ -135,7 +136,7 @@ class Client:
         """
         options = Options(deadline_s=deadline_s)
         with tracing.span(model, self._core.endpoints[0].url) as carried:
-            call, about, deadline = self._run(self._core.open(model, {**(inputs or {}), **tensors}, options, carried))
+            call, about, deadline = self._run(open_stream(self._core, model, {**(inputs or {}), **tensors}, options, carried))
             try:
                 for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0)):
                     yield result_of(reply)
@@ -225,7 +226,7 @@ class Client:
 
     def _in_sequence(self, model: str, inputs: Mapping[str, object], options: Options, parameters: Mapping[str, Any], server: int) -> Result:
         with tracing.span(model, self._core.endpoints[server].url) as carried:
-            return self._run(self._core.infer(model, inputs, options, carried, sequence=parameters, pinned=server))
+            return self._run(infer(self._core, model, inputs, options, carried, sequence=parameters, pinned=server))
 
     def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
         return self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))

@@ -279,11 +279,11 @@ def occupy(url: str, model: str, requests: int, each_s: float):
     return finish
 
 
-def test_a_full_queue_is_an_overload_and_nothing_else(client, server):
+def test_a_full_queue_is_an_overload_and_nothing_else(kind, url, server):
     finish = occupy(server.grpc_url, "slow", 6, 0.6)
     try:
-        with pytest.raises(errors.Overloaded) as error:
-            client.infer("slow", seconds=seconds(0), deadline_s=0.2)
+        with contract.make_client(kind, url, retries=0) as client, pytest.raises(errors.Overloaded) as error:
+            client.infer("slow", seconds=seconds(0), deadline_s=20)
         assert not isinstance(error.value, errors.QueueTimeout)
     finally:
         refused = [error for error in finish() if error]
