@@ -127,7 +127,7 @@ def _batching() -> SearchStrategy[Any]:
             gather_kernel_buffer_threshold=st.integers(1, 100),
         )
 
-    return st.sampled_from(["auto", "none"]) | st.integers(4, 16).flatmap(sized)
+    return st.just("auto") | st.integers(4, 16).flatmap(sized)
 
 
 _POLICY: dict[str, SearchStrategy[Any]] = {
@@ -214,7 +214,7 @@ _DOUBTFUL: dict[str, SearchStrategy[Any]] = {
             {"model_metrics": {"metric_control": [{"metric_identifier": {"family": ""}}]}},
         ]
     ),
-    "batching": st.sampled_from([{"max": 4}, {"max": 4, "preferred": [8]}, {"max": 0, "preferred": [1]}, {"max": 0, "max_queue_delay": "1ms"}]),
+    "batching": st.sampled_from(["none", {"max": 4}, {"max": 4, "preferred": [8]}, {"max": 0, "preferred": [1]}, {"max": 0, "max_queue_delay": "1ms"}]),
     "queue": st.sampled_from(
         [
             {"priority_levels": 2, "default_priority_level": 3},
@@ -241,3 +241,53 @@ _DOUBTFUL: dict[str, SearchStrategy[Any]] = {
 }
 _DOUBTED = ("config", "config", "config", *_DOUBTFUL)
 """What is laid over the config comes more often: it reaches Triton as it is."""
+
+
+def gpu_specs() -> SearchStrategy[Data]:
+    """Data of a spec that needs a GPU: accelerators of ONNX Runtime, and TensorRT plans."""
+    return st.tuples(st.sampled_from(["rows", "tokens"]), st.sampled_from([*_RELEASES])).flatmap(lambda drawn: _gpu_spec(*drawn))
+
+
+def _gpu_spec(name: str, release: str) -> SearchStrategy[Data]:
+    kind = KINDS[name]
+    fixed = {"name": st.just("m"), "source": st.just(f"{name}.onnx")}
+    if kind.shapes:
+        fixed["shapes"] = st.sampled_from(kind.shapes)
+    common = {"batching": _batching(), "queue": _queue(), "slo": _KEYS["slo"], "warmup": st.sampled_from(["auto", "none"])}
+    accelerated = st.fixed_dictionaries(
+        {**fixed, "accelerator": st.sampled_from(["cuda", "tensorrt"])},
+        optional={**common, "instances": _GPU_GROUP, "precision": _PRECISIONS, "onnxruntime": _mapping(cuda=_CUDA, tensorrt=_TENSORRT)},
+    )
+    plan = st.fixed_dictionaries(
+        {**fixed, "backend": st.just("tensorrt")}, optional={**common, "instances": _GPU_GROUP, "precision": _PRECISIONS, "tensorrt": _PLAN}
+    )
+    target = st.fixed_dictionaries({"release": st.just(release)}, optional={"engine_cache": st.just("/var/cache/engines")})
+    return st.fixed_dictionaries({"version": st.just(1), "triton": target, "models": st.tuples(accelerated | plan).map(list)})
+
+
+_RELEASES = ("24.01", "24.10", "25.08", "26.05", "26.08")
+_PRECISIONS = st.sampled_from(["fp32", "fp16", "bf16", "int8"])
+_GPU_GROUP = st.fixed_dictionaries({"kind": st.just("gpu")}, optional={"count": st.integers(1, 3), "gpus": st.sampled_from([[0], [0, 1]])})
+_CUDA = _mapping(
+    cudnn_conv_algo_search=st.sampled_from(["exhaustive", "heuristic", "default"]),
+    gpu_mem_limit=st.just("4GiB"),
+    arena_extend_strategy=st.sampled_from(["next_power_of_two", "same_as_requested"]),
+    use_tf32=st.booleans(),
+    prefer_nhwc=st.booleans(),
+)
+_TENSORRT = _mapping(
+    max_workspace_size=st.sampled_from(["512MiB", "4GiB"]),
+    builder_optimization_level=st.integers(0, 5),
+    auxiliary_streams=st.integers(-1, 3),
+    sparsity=st.booleans(),
+    engine_cache=st.booleans(),
+    timing_cache=st.booleans(),
+    cuda_graph=st.booleans(),
+    tactic_sources=_mapping(cudnn=st.booleans(), jit_convolutions=st.booleans()),
+)
+_PLAN = _mapping(
+    cuda_graphs=st.sampled_from([True, False, {"lower_bounds": True}]),
+    busy_wait_events=st.booleans(),
+    stream_priority=st.sampled_from(["max", "min"]),
+    execution_context_allocation_strategy=st.sampled_from(["static", "on_profile_change"]),
+)
