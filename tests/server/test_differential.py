@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "rules"))
 
 import spec_strategies
 
+from tritongen.check.codes import codes
 from tritongen.check.engine import CheckOptions, check
 from tritongen.check.targets import Target, TargetKind
 from tritongen.diagnostics import Diagnostic, Severity
@@ -44,11 +45,17 @@ _STEP = 10
 
 @dataclass
 class Outcome:
-    """What became of one spec: why render refused it (nothing where it did not), and whether a folder could be written."""
+    """What became of one spec: why render refused it (nothing where it did not), of what it warned, and whether a folder could be written."""
 
     spec: str
     errors: list[Diagnostic] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
     written: bool = False
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether render warns that the model fails on some servers, such as those without a GPU."""
+        return any(codes()[warning.code].consequence in (Consequence.REFUSED, Consequence.FAILS) for warning in self.warnings)
 
     @property
     def is_refusal(self) -> bool:
@@ -80,6 +87,7 @@ def render(text: str, name: str, folder: Path, repository: Path) -> Outcome:
     try:
         with draft_render(spec, output=repository) as draft:
             outcome.errors = [finding for finding in draft.findings if finding.severity is Severity.ERROR]
+            outcome.warnings = [finding for finding in draft.findings if finding.severity is Severity.WARNING]
             if draft.entries:
                 apply_plan(make_plan(repository, draft.entries))
                 outcome.written = True
@@ -91,20 +99,18 @@ def render(text: str, name: str, folder: Path, repository: Path) -> Outcome:
 def disagreement(outcome: Outcome, verdict: Verdict) -> str:
     """How Triton and render differ about a spec; nothing where they agree."""
     said = [f"{error.code} {error.message}" for error in outcome.errors]
-    if not said and not verdict.loads:
+    if not said and not verdict.loads and not outcome.is_doubted:
         return f"render is content; Triton refuses it: {verdict.reasons}"
     if outcome.is_refusal and verdict.loads:
         return f"Triton loads what would be written; render says {said}"
     return ""
 
 
-def compare(number: int, random_seed: int, tmp_path: Path) -> None:
+def compare(strategy: SearchStrategy, number: int, random_seed: int, tmp_path: Path, *, least: float) -> None:
     repository = tmp_path / "repository"
     repository.mkdir()
     spec_strategies.models(tmp_path)
-    outcomes = {
-        f"m{index}": render(text, f"m{index}", tmp_path, repository) for index, text in enumerate(some_specs(spec_strategies.specs(), number, random_seed))
-    }
+    outcomes = {f"m{index}": render(text, f"m{index}", tmp_path, repository) for index, text in enumerate(some_specs(strategy, number, random_seed))}
     verdicts = ask_triton(repository, [name for name, outcome in outcomes.items() if outcome.written], auto_complete=False)
     wrong = [f"{text}\n  {outcomes[name].spec}" for name, verdict in verdicts.items() if (text := disagreement(outcomes[name], verdict))]
     loaded = sum(not outcomes[name].errors and verdict.loads for name, verdict in verdicts.items())
@@ -112,11 +118,11 @@ def compare(number: int, random_seed: int, tmp_path: Path) -> None:
     apart = Counter(sorted({error.code for error in outcome.errors})[0] for outcome in outcomes.values() if outcome.errors and not outcome.is_refusal)
     print(f"seed {random_seed}: {len(outcomes)} specs; {loaded} load, {both} are refused by both; contradictions in the spec itself: {dict(apart)}")
     assert not wrong, f"seed {random_seed}\n" + "\n".join(wrong)
-    assert loaded >= LEAST_LOADED * len(outcomes), [str(error) for outcome in outcomes.values() for error in outcome.errors]
+    assert loaded >= least * len(outcomes), [str(error) for outcome in outcomes.values() for error in outcome.errors]
 
 
 def test_a_sample_of_specs(tmp_path):
-    compare(40, 1, tmp_path)
+    compare(spec_strategies.specs(), 40, 1, tmp_path, least=LEAST_LOADED)
 
 
 def test_specs_for_gpus_pass_the_rules(tmp_path):
@@ -144,4 +150,10 @@ def test_specs_for_gpus_pass_the_rules(tmp_path):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("random_seed", range(2, 7))
 def test_many_specs(tmp_path, random_seed):
-    compare(100, random_seed, tmp_path)
+    compare(spec_strategies.specs(), 100, random_seed, tmp_path, least=LEAST_LOADED)
+
+
+@pytest.mark.fuzz
+def test_many_doubtful_specs(tmp_path):
+    """A key that may not fit in each: mostly refusals, forced through."""
+    compare(spec_strategies.doubtful_specs(), 150, 7, tmp_path, least=0)
