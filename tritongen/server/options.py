@@ -63,8 +63,8 @@ class ServerOptions:
         disable_auto_complete: tritonserver's `--disable-auto-complete-config`. Complete configs load some eight times as fast with it.
         model_control: tritonserver's `--model-control-mode`.
         load_models: models to load at the start; only with `model_control="explicit"`.
-        cache_config: tritonserver's `--cache-config`, such as `local,size=67108864` (bytes); the wheel has the local cache only. None: 64 MiB where a model of the
-            repository asks for response caching, else no cache.
+        cache_config: tritonserver's `--cache-config`, such as `local,size=67108864` (bytes); the wheel has the local cache only. None: 64 MiB where a model of
+            the repository asks for response caching, else no cache.
         poll_interval_s: seconds between two looks at the repository; only with `model_control="poll"`.
         strict: refuse models whose config this machine cannot honour, and what `release` would refuse, instead of serving an adapted copy with a warning.
             Models that are loaded later, by name, are judged when they are.

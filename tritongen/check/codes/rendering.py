@@ -155,8 +155,8 @@ ENTRIES = (
         "key-without-effect",
         _IGNORED,
         "Every key of a spec has an effect.",
-        "Some keys matter only together with others: an accelerator belongs to the onnxruntime backend, a queue delay to batching. Alone they change nothing, and"
-        " whoever reads the spec believes that they do.",
+        "Some keys matter only together with others: an accelerator belongs to the onnxruntime backend, a queue delay to batching. Alone they change nothing,"
+        " and whoever reads the spec believes that they do.",
         "Remove the key, or set what it needs; the message names both.",
     ),
     CodeEntry(
