@@ -33,6 +33,7 @@ from tritongen.server.log import read as read_log
 
 EMBEDDED = find_release("24.10")
 _LOADED_TOGETHER = 24
+_WORKERS = 3
 _DIED = "tritonserver died"
 BACKEND_RULES = ("TG225", "TG226", "TG241", "TG29", "TG30", "TG34", "TG35")
 """Rules, or whole families, that state what a backend does; all others state what core does."""
@@ -55,18 +56,20 @@ def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -
     options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, model_control="explicit", disable_auto_complete=not auto_complete)
     verdicts: dict[str, Verdict] = {}
     deaths: Counter[str] = Counter()
-    left, workers = list(names), 3
+    left, workers = list(names), _WORKERS
     while left:
-        answers, log = _ask_one_server(repository, options, left, workers)
+        asked = left if workers > 1 else left[:_LOADED_TOGETHER]
+        answers, log = _ask_one_server(repository, options, asked, workers)
         verdicts |= {name: Verdict(not error, (log.get(name, error),) if error else ()) for name, error in answers.items()}
-        left = [name for name in left if name not in verdicts]
-        if left and workers == 1:
+        unanswered = [name for name in asked if name not in verdicts]
+        if unanswered and workers == 1:
             # Asked one after another, the first without an answer is the culprit; 24.10 also dies at random now and then, so it is asked twice.
-            deaths[left[0]] += 1
-            if deaths[left[0]] > 1:
-                verdicts[left[0]] = Verdict(loads=False, reasons=(_DIED, *filter(None, [log.get(left[0])])))
-                left = left[1:]
-        workers = 1
+            culprit = unanswered[0]
+            deaths[culprit] += 1
+            if deaths[culprit] > 1:
+                verdicts[culprit] = Verdict(loads=False, reasons=(_DIED, *filter(None, [log.get(culprit)])))
+        workers = 1 if unanswered else _WORKERS
+        left = [name for name in left if name not in verdicts]
     return verdicts
 
 

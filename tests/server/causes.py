@@ -26,7 +26,7 @@ CAUSES = {
     "TG226": _STAT,
     "TG230": r"unexpected platform type '[^']+'",
     "TG231": r"unexpected 'platform' and 'backend' pair",
-    "TG232": r"unable to find backend library for backend|unable to find shared library",
+    "TG232": r"unable to find backend library|unable to find shared library",
     "TG233": _NO_BACKEND,
     "TG238": r"directory name must equal model name",
     "TG240": _NO_VERSION,
@@ -36,7 +36,7 @@ CAUSES = {
     # Where an ensemble is completed, core holds it against its steps before it looks at its own tensors.
     "TG251": r"must specify 'data_type'|inconsistent data type: .*TYPE_INVALID",
     "TG252": r"must specify 'dims'|dimension must be integer >= 1, or -1|inconsistent shape",
-    "TG253": r"different size for dims and reshape|cannot have empty reshape|reshape dimensions must be integer|reshape",
+    "TG253": r"different size for dims and reshape|cannot have empty reshape|reshape dimensions must be integer|reshape|inconsistent shape",
     "TG254": r"NHWC/NCHW require 3 dims",
     "TG255": r"shape tensors are only supported for TensorRT|Non-linear IO format is only supported",
     "TG256": r"batch input|batch output|source input|target output|non-string as string",
