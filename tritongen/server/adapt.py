@@ -17,6 +17,7 @@ SOURCE_FILE = "model.onnx"
 
 _CACHE_PATHS = ("trt_engine_cache_path", "trt_timing_cache_path", "trt_ep_context_file_path")
 
+_LIBRARY = "libtriton_onnxruntime.so"
 _INTRA_OP = "intra_op_thread_count"
 _SHRINKAGE = "memory.enable_memory_arena_shrinkage"
 
@@ -42,7 +43,7 @@ class Adapted:
 
     Attributes:
         config: the changed `ModelConfig`.
-        differences: what differs from what was asked for, as parts of a sentence; empty where only caches of engines are kept elsewhere.
+        differences: what differs from what was asked for, as parts of a sentence; empty where nobody would notice.
         needs_source: whether the plan's source ONNX is served in place of the plan.
         folders: where TensorRT engines are cached, in place of what cannot be written here; they must exist for the config to work.
         refused: whether NVIDIA's Triton would refuse the original on a machine like this: it asks for a GPU by name, and there is none.
@@ -69,8 +70,10 @@ def adapt(config: Any, machine: Machine) -> Adapted | None:
         differences += _without_gpu(changed, machine.cores)
     else:
         folders = _remap_caches(changed, machine.engine_cache)
+    if changed.runtime == _LIBRARY:
+        changed.ClearField("runtime")  # NVIDIA's backend by its file: the one of the same name here is no library
     refused = machine.gpus == 0 and (needs_source or any(_wants_gpu(group) for group in config.instance_group))
-    return Adapted(changed, tuple(differences), needs_source, tuple(folders), refused) if differences or folders else None
+    return Adapted(changed, tuple(differences), needs_source, tuple(folders), refused) if changed != config else None
 
 
 def _wants_gpu(group: Any) -> bool:

@@ -38,6 +38,11 @@ def test_what_runs_on_a_cpu_anyway_is_left_alone(cpu, text):
     assert adapted(text, cpu) is None
 
 
+def test_nvidias_backend_by_its_file_is_the_backend_by_its_name(cpu):
+    found = adapted('runtime: "libtriton_onnxruntime.so"', cpu)
+    assert (found.config.runtime, found.differences) == ("", ())
+
+
 def test_gpu_groups_move_to_the_cpu_and_share_its_cores(cpu):
     found = adapted("instance_group [{ kind: KIND_GPU count: 3 gpus: [0, 1] }, { gpus: [1] }]", cpu)
     assert found.config == parse_pbtxt(
