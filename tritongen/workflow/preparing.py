@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritongen import __version__
-from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import ModelFileError
 from tritongen.proof import why_not_provable
@@ -16,7 +15,7 @@ from tritongen.releases import Release
 from tritongen.render import Findings, ModelFiles, hash_model
 from tritongen.render.entry import check_names
 from tritongen.render.findings import Key
-from tritongen.render.rewriting import frozen_shapes, recipe_of
+from tritongen.render.rewriting import checked_inputs, frozen_shapes, recipe_of
 from tritongen.render.rows import is_demanded, judge_batch
 from tritongen.repository import Made
 from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, freeze, optimize, rebatch, rewritten_in
@@ -161,10 +160,7 @@ class _Steps:
         how = recipe.optimise
         assert how is not None
         signature = read_onnx(path)
-        batched = not batch_blockers(signature)
-        lead = (2,) if batched else ()
-        shapes = {name: (*lead, *shape.opt) for name, shape in self.model.shapes.items()}
-        values = {name: [array.tolist()] * 2 if batched else array.tolist() for name, array in self.samples(signature).items()}
+        shapes, values = checked_inputs(self.model, signature, self.samples(signature))
 
         def work(source: Path, target: Path) -> Rewritten:
             return optimize(
