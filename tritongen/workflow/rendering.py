@@ -163,6 +163,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         digest=digest_of([file.files for file in prepared.values()]),
         versions=sorted({*prepared, *kept}),
         samples=samples,
+        stated=newest.stated,
         findings=findings,
     )
     judge_unproven(model, compiled.batching, findings)
