@@ -100,7 +100,6 @@ class Infer:
     outputs: tuple[str, ...] | None = None
     request_id: str = ""
     parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 Call = (

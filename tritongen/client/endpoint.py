@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -113,3 +114,13 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
             message = f"the header {name!r:.60} cannot be sent"
             raise InputError([Diagnostic("TG069", message, hint="names have letters, digits and - _ .; values are printable ASCII on one line")])
     return {name.lower(): value for name, value in headers.items()}
+
+
+def tls_context(access: Access) -> ssl.SSLContext:
+    """The TLS context of a client. Raises InputError (TG069) where a file cannot be used."""
+    tls = access.tls
+    ca = tls.read(tls.ca)
+    context = ssl.create_default_context(cadata=ca.decode() if ca else None)
+    if tls.cert is not None and tls.key is not None:
+        context.load_cert_chain(tls.cert, tls.key)
+    return context
