@@ -36,6 +36,7 @@ models:
   - {name: timed, source: slow.onnx, queue: {default_timeout: 10ms}}
   - {name: impatient, source: slow.onnx, batching: {max: 8, max_queue_delay: 2s}, queue: {default_timeout: 50ms}}
   - {name: protected, source: slow.onnx, batching: {max: 4}, slo: {p99: 4s}, queue: {overload: reject}}
+  - {name: gathered, source: slow.onnx, batching: {max: 4, max_queue_delay: 390ms}, slo: {p50: 800ms}, queue: {overload: reject}}
   - {name: convolving, source: convolving.onnx, accelerator: cuda, batching: {max: 6}, instances: {kind: gpu}, warmup: auto}
 """
 
@@ -132,6 +133,13 @@ def rejected(answers: list[Answer]) -> list[Answer]:
 
 def test_everything_loads(server):
     assert set(server.models.values()) == {"READY"}
+
+
+def test_a_lone_request_outlives_the_delay_under_derived_limits(server):
+    """The time that it may wait is derived above the queue delay: one below it would turn every lone request away from an idle server."""
+    for _ in range(3):
+        (answer,) = ask_at_once(server, "gathered", [0])
+        assert not answer.status, answer
 
 
 def test_a_request_of_a_higher_priority_is_answered_before_those_that_wait(server):

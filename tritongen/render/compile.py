@@ -16,14 +16,16 @@ from tritongen.render.backends import BACKENDS
 from tritongen.render.caching import add_response_cache
 from tritongen.render.effects import effective
 from tritongen.render.findings import Findings
-from tritongen.render.instances import add_instances, add_threads
+from tritongen.render.instances import add_instances
 from tritongen.render.onnxruntime import add_onnxruntime, build_options
 from tritongen.render.optional import add_optional_inputs, unbatched
 from tritongen.render.origins import check_overlay
 from tritongen.render.plans import add_tensorrt
+from tritongen.render.precision import judge_precision
 from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
 from tritongen.render.scheduling import add_scheduling, few_sizes
-from tritongen.render.tensors import Sizes, add_tensors, concrete_sizes
+from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks
+from tritongen.render.threads import add_threads
 from tritongen.render.versions import add_versions
 from tritongen.render.warmup import add_samples, add_warmup, warmed_sizes, warmup_feeds
 from tritongen.samples import Array, Feed
@@ -71,6 +73,7 @@ def compile_model(
     versions: Sequence[int],
     samples: Mapping[str, Array],
     findings: Findings,
+    stated: Signature | None = None,
 ) -> Compiled:
     """Compile one model.
 
@@ -82,6 +85,7 @@ def compile_model(
         versions: the version folders that the repository gets, ascending.
         samples: the values that the spec gives for inputs, as arrays in the model's own dtypes.
         findings: receives all that is wrong or worth knowing. With an error among it the result must not be written.
+        stated: what the model file says by itself, where `signature` knows more.
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
@@ -90,13 +94,16 @@ def compile_model(
     graph, signature = signature, as_requested(model, signature)
     batching = unbatched(model, _decide(model, signature, findings), findings)
     config = ModelConfig(name=model.name, platform=backend.platform, backend=backend.name, max_batch_size=batching.max_batch_size)
-    add_tensors(config, signature, batching, backend, release, findings)
+    typed = add_tensors(config, signature, batching, backend, release, findings)
     add_ragged(config, model, graph, batching, findings)
     add_optional_inputs(config, model, graph, backend, findings)
     sizes = concrete_sizes(signature, batching, model.shapes, {name: array.shape for name, array in samples.items()}, findings)
-    remarks = [*_remarks(batching), *add_scheduling(config, model, batching, findings)]
+    if "tensorrt" in (model.backend, model.accelerator):
+        check_symbols(signature, batching, sizes, findings)
+    remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
     add_instances(config, model, findings)
     cache = _cache_path(model, target, release, digest, sizes)
+    judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
     add_onnxruntime(config, model, findings)
     add_tensorrt(config, model, signature, batching, sizes, findings)

@@ -14,6 +14,8 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_given, key_text, value_of, without
+from tritongen.render.placement import placed_groups
+from tritongen.render.precision import without_idle_dla
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.models import Spec
@@ -51,6 +53,7 @@ def effective(model: ModelSpec, signature: Signature, release: Release | None, f
             said = f"{key_text(effect.key)}: {value}" if isinstance(value, str) else key_text(effect.key)
             findings.idle(effect.key, f"{said} has no effect with {effect.against((model, release))}", consequence=effect.instead, hint=effect.hint)
             model = without(model, effect.key)
+    model = without_idle_dla(model, release, findings)
     for output in signature.outputs:
         if output.name in model.labels and output.dtype.wire not in _CLASSIFIED:
             findings.idle(
@@ -86,26 +89,24 @@ def _backend(facts: Facts) -> str:
 
 
 def _kinds(facts: Facts) -> set[str]:
-    """Where the copies run. Where nothing is said, an accelerator of GPUs puts them there."""
-    model = facts[0]
-    if "instances" not in model.model_fields_set and model.accelerator in ("cuda", "tensorrt"):
-        return {"gpu"}
-    return {group.kind for group in model.instances}
+    """Where the copies run."""
+    return {group.kind for group in placed_groups(facts[0])}
 
 
 def _kinds_text(facts: Facts) -> str:
     return f"instances of kind {' and '.join(sorted(_kinds(facts)))} only"
 
 
-def _tensorrt_major(facts: Facts) -> int | None:
+def _tensorrt_major(facts: Facts) -> int:
+    """The least that the release can have; 0 for a release that is not known."""
     release = facts[1]
-    return release.tensorrt_major if release else None
+    return release.least_tensorrt_major if release else 0
 
 
 def _tensorrt_text(facts: Facts) -> str:
     release = facts[1]
     assert release is not None
-    return f"TensorRT {release.tensorrt} of release {release.name}"
+    return f"TensorRT {release.tensorrt_text} of release {release.name}"
 
 
 def _is_parallel(facts: Facts) -> bool:
@@ -122,7 +123,7 @@ def _tactics() -> Iterator[Effect]:
     for name in ("cudnn", "cublas", "cublas_lt"):
         yield Effect(
             (*_ACCELERATOR, "tactic_sources", name),
-            lambda facts: (_tensorrt_major(facts) or 0) < 11,
+            lambda facts: _tensorrt_major(facts) < 11,
             _tensorrt_text,
             "TensorRT 11 has no such tactic source",
             "remove it",
@@ -225,7 +226,7 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         (*_ACCELERATOR, "int8_calibration_table_name"),
-        lambda facts: (_tensorrt_major(facts) or 0) < 11,
+        lambda facts: _tensorrt_major(facts) < 11,
         _tensorrt_text,
         "TensorRT 11 takes scales from Q/DQ nodes of the model, and from nothing else",
         "quantize the ONNX file (NVIDIA's ModelOpt does), or use a release up to 26.05",
@@ -239,7 +240,7 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         (*_ACCELERATOR, "build_heuristics"),
-        lambda facts: (_tensorrt_major(facts) or 0) < 10,
+        lambda facts: _tensorrt_major(facts) < 10,
         _tensorrt_text,
         "TensorRT 10 took the flag away",
         "write builder_optimization_level: 2 or lower for a faster build",

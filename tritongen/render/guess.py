@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tritongen.signature import Dim, Signature, TensorSpec
+from tritongen.signature import Dim, Signature, TensorSpec, symbol_of
 
 IMAGE_SIZES = ((224, 224), (48, 320), (32, 320), (48, 192), (320, 320), (640, 640), (64, 64), (32, 32), (28, 28), (112, 112), (256, 256), (512, 512))
 """Heights and widths of common vision networks, as (height, width)."""
@@ -22,7 +22,6 @@ LENGTHS = (128, 1, 512, 256, 16, 64, 32, 8, 1024, 2, 4, 576, 16000)
 
 _BATCH = re.compile(r"batch|^(n|b|bs)$", re.IGNORECASE)
 _RATE = re.compile(r"(^|[_/.])(sr|sample_?rate|sampling_?rate)$", re.IGNORECASE)
-_ANONYMOUS = re.compile(r"[-?\d]*")
 _CHANNELS = (1, 3, 4)
 
 _Item = TypeVar("_Item")
@@ -106,8 +105,8 @@ def _spatial_axes(tensor: TensorSpec) -> tuple[int, int] | None:
 
 
 def _axis(tensor: TensorSpec, index: int, dim: Dim) -> Axis:
-    if isinstance(dim, str) and not _ANONYMOUS.fullmatch(dim):
-        return (dim,)
+    if symbol := symbol_of(dim):
+        return (symbol,)
     return (tensor.name, str(index))
 
 

@@ -29,6 +29,14 @@ def is_given(model: ModelSpec, key: Key) -> bool:
     return bool(value_of(model, key) != _default(parent, key[-1]))
 
 
+def is_stated(model: ModelSpec, key: Key) -> bool:
+    """Whether the key was written, be it with its default; a key that `without` took away was not."""
+    parent = value_of(model, key[:-1])
+    if parent is None or isinstance(parent, Mapping):
+        return parent is not None and key[-1] in parent
+    return _field(parent, key[-1]) in parent.model_fields_set and (len(key) == 1 or is_stated(model, key[:-1]))
+
+
 def without(model: ModelSpec, key: Key) -> ModelSpec:
     """The model with this key at its default."""
     copy: ModelSpec = _without(model, key)
@@ -38,7 +46,10 @@ def without(model: ModelSpec, key: Key) -> ModelSpec:
 def _without(at: Any, key: Key) -> Any:
     name = _field(at, key[0])
     value = _default(at, key[0]) if len(key) == 1 else _without(getattr(at, name), key[1:])
-    return at.model_copy(update={name: value})
+    copy = at.model_copy(update={name: value})
+    if len(key) == 1:
+        copy.model_fields_set.discard(name)
+    return copy
 
 
 def _default(parent: BaseModel, part: str | int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
+from tritongen.render.placement import placed_groups
 from tritongen.rules.ortload import has_option
 from tritongen.spec import ModelSpec
 from tritongen.spec.accelerator import EngineContext, TacticSources, TensorRTProvider
@@ -148,17 +149,18 @@ def _check_shrinkage(model: ModelSpec, findings: Findings) -> None:
     """ONNX Runtime looks for every listed arena in each session, and fails the request where one is missing (core/session/inference_session.cc)."""
     listed = {int(device.removeprefix("gpu:")) for device in model.onnxruntime.arena_shrinkage if device.startswith("gpu:")}
     devices = " and ".join(f"gpu:{gpu}" for gpu in sorted(listed))
-    for index, group in enumerate(model.instances if listed else ()):
+    for group in placed_groups(model) if listed else ():
         if group.kind in ("gpu", "auto") and set(group.gpus) == listed and len(listed) == 1:
             continue
         is_sure = group.kind in ("cpu", "model") or bool(group.gpus) or len(listed) > 1
         where = f"on the GPUs {', '.join(map(str, group.gpus))}" if group.gpus else f"of kind {group.kind}"
         elsewhere = "on every GPU of the server" if group.kind == "gpu" else "on every GPU of the server, or on the CPU where it has none"
+        copies = f"the group at {findings.locate(group.key)} has copies {where if is_sure else elsewhere}"
         add = findings.error if is_sure else findings.warning
         add(
             "TG181",
             ("onnxruntime", "arena_shrinkage"),
-            f"arena_shrinkage lists {devices}, and instances[{index}] has copies {where if is_sure else elsewhere}, each of which knows its own device only",
+            f"arena_shrinkage lists {devices}, and {copies}, each of which knows its own device only",
             consequence="ONNX Runtime refuses every request that a copy without that device gets",
             hint=f"remove {devices}, or serve the model on that GPU alone: instances: [{{kind: gpu, gpus: [{min(listed)}]}}]",
         )

@@ -5,11 +5,11 @@ So that a finding about the config is shown where the spec causes it, and so tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tritongen.render import onnxruntime, plans, scheduling
 from tritongen.render.findings import Findings, Key
-from tritongen.render.keys import is_given, key_text
+from tritongen.render.keys import is_given, is_stated, key_text, value_of
 from tritongen.spec import ModelSpec
 
 _ANY = "*"
@@ -26,11 +26,18 @@ _EXCLUSIVE: Mapping[Key, Key] = {
     ("batch_input",): ("ragged", "batch_inputs"),
     ("batch_output",): ("ragged", "batch_outputs"),
     ("response_cache",): ("response_cache",),
+    ("instance_group",): ("instances",),
+    (*_TENSORRT, "precision_mode"): ("precision",),
 }
 """Fields that do not go together with an overlay of the same field → the key that sets them."""
 
+_ACCELERATED: Mapping[str, Key] = {
+    "tensorrt": (*_ACCELERATORS, "gpu_execution_accelerator", _ANY),
+    "openvino": (*_ACCELERATORS, "cpu_execution_accelerator", _ANY),
+}
+"""Likewise for each value of `accelerator` that writes one: an overlay replaces the whole list. With `cuda`, the overlay may state what it is given."""
+
 _ORIGINS: Mapping[Key, Key] = {
-    ("instance_group",): ("instances",),
     ("dynamic_batching",): ("batching",),
     ("max_batch_size",): ("batching",),
     ("model_warmup",): ("warmup",),
@@ -39,7 +46,6 @@ _ORIGINS: Mapping[Key, Key] = {
     ("input", _ANY, "allow_ragged_batch"): ("ragged", "inputs"),
     ("input", _ANY, "optional"): ("optional_inputs",),
     _ACCELERATORS: ("accelerator",),
-    (*_TENSORRT, "precision_mode"): ("precision",),
     **{(*_TENSORRT, f"trt_profile_{which}_shapes"): ("shapes",) for which in ("min", "opt", "max")},
     **_EXCLUSIVE,
 }
@@ -61,17 +67,33 @@ def origin(field: Key, model: ModelSpec) -> Key:
 
 
 def check_overlay(model: ModelSpec, findings: Findings) -> None:
-    """Say where a key of the spec and the overlay set the same field. A key that comes from `defaults` gives way to the model's own overlay."""
-    for field, key in _EXCLUSIVE.items():
+    """Say where keys of the spec and the overlay set the same field. A key that comes from `defaults` gives way to the model's own overlay."""
+    rivals: dict[Key, list[Key]] = {}
+    for field, key in _exclusive(model):
         laid = _overlaid(field, model)
-        if laid and is_given(model, key) and not findings.is_inherited(key[:1]):
-            findings.error(
-                "TG180",
-                laid,
-                f"{key_text(key)} at {findings.locate(key)} sets this field, too",
-                consequence="one of the two would be lost",
-                hint=f"remove it here, or remove {key_text(key)}",
-            )
+        if laid and _sets(model, key) and not findings.is_inherited(key[:1]):
+            known = rivals.setdefault(laid, [])
+            known += [key] if key not in known else []
+    for laid, keys in rivals.items():
+        places = " and ".join(f"{key_text(key)} at {findings.locate(key)}" for key in keys)
+        findings.error(
+            "TG180",
+            laid,
+            f"{places} {'sets' if len(keys) == 1 else 'set'} this field, too",
+            consequence="one of the two would be lost" if len(keys) == 1 else "one or the other would be lost",
+            hint=f"remove it here, or remove {' and '.join(key_text(key) for key in keys)}",
+        )
+
+
+def _sets(model: ModelSpec, key: Key) -> bool:
+    """Whether the key is written and decides something, be it what holds without it; `auto` and `none` leave the field to others."""
+    return is_stated(model, key) and value_of(model, key) not in (None, "none")
+
+
+def _exclusive(model: ModelSpec) -> Iterator[tuple[Key, Key]]:
+    if model.accelerator in _ACCELERATED:
+        yield _ACCELERATED[model.accelerator], ("accelerator",)
+    yield from _EXCLUSIVE.items()
 
 
 def _overlaid(field: Key, model: ModelSpec) -> Key:

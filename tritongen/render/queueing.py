@@ -45,34 +45,55 @@ class Overload:
     """The limits of `overload: reject`, and how they came about.
 
     One full batch for each copy waits while another is executed, so that a request waits for one execution and is part of the next: both fit into the promised
-    time where the execution takes half of it.
+    time where the execution takes half of it. A request that finds no company waits for the queue delay at least, and needs room beside it.
+
+    Attributes:
+        max_queue_size: most requests that wait at once.
+        timeout_us: how long they may, in microseconds.
+        waiting: what the first one is.
+        lasting: what the second one is.
+        is_late: whether it leaves nothing of the promised time.
     """
 
     max_queue_size: int
     timeout_us: int
-    why: str
+    waiting: str
+    lasting: str
+    is_late: bool
 
     def bound(self, policy: Policy) -> Policy:
         """A policy with the limits that it does not state itself."""
         return replace(policy, max_queue_size=policy.max_queue_size or self.max_queue_size, timeout_us=policy.timeout_us or self.timeout_us)
 
+    def describe(self, stated: QueuePolicy, place: str) -> str:
+        """What waits, and for how long, under a policy of the spec that stands at `place`."""
+        policy = self.bound(Policy.stated(stated))
+        waiting = f"{place}.max_queue_size" if stated.max_queue_size else self.waiting
+        lasting = f"{place}.default_timeout" if stated.default_timeout_us else self.lasting
+        requests = "1 request waits" if policy.max_queue_size == 1 else f"{policy.max_queue_size} requests wait"
+        return f"at most {requests} ({waiting}), for at most {duration_text(policy.timeout_us)} ({lasting})"
 
-def overload_limits(slo: Slo, *, max_batch_size: int, copies: int, levels: int = 1) -> Overload:
+
+_ROOM = 2
+"""A queue delay is over that much earlier than the time that a request may wait: Triton looks at both when it wakes up, and rejects first."""
+
+
+def overload_limits(slo: Slo, *, rows: int, delay_us: int, copies: int) -> Overload:
     """The limits that keep the requests which are served within the slo's shortest time.
 
     Args:
         slo: what was promised.
-        max_batch_size: rows in one execution; 0 for a model that does not batch.
+        rows: the batch that is formed under load; 1 for a model that does not batch.
+        delay_us: how long a batch is waited for, in microseconds.
         copies: executions that can run at once.
-        levels: priority levels, each of which has a queue of its own.
     """
     key, limit_us = slo.tightest
-    size, timeout_us = max(1, max_batch_size) * copies, max(1, limit_us // 2)
-    each = f"one batch of {max_batch_size}" if max_batch_size > 1 else "one request"
-    waiting = f"{size} request{'s' * (size > 1)} ({each} for {'the copy' if copies == 1 else f'each of {copies} copies'})"
-    queues = f" in each of {levels} priority levels" if levels > 1 else ""
-    why = f"at most {waiting} wait{queues}, for at most {duration_text(timeout_us)} (half of slo.{key}: {duration_text(limit_us)}); others are rejected"
-    return Overload(size, timeout_us, why)
+    each = f"one batch of {rows}" if rows > 1 else "one request"
+    waiting = f"{each} for {'the copy' if copies == 1 else f'each of {copies} copies'}"
+    half = f"half of slo.{key}: {duration_text(limit_us)}{', rounded down' if limit_us % 2 else ''}"
+    timeout_us = max(1, limit_us // 2, _ROOM * delay_us)
+    lasting = half if timeout_us == limit_us // 2 else f"twice batching.max_queue_delay: {duration_text(delay_us)}"
+    return Overload(rows * copies, timeout_us, waiting, lasting, is_late=timeout_us >= limit_us)
 
 
 @dataclass(frozen=True)

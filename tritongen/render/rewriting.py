@@ -10,6 +10,7 @@ import numpy as np
 from tritongen.releases import Release
 from tritongen.render.findings import Findings
 from tritongen.render.items import has_batch_axis
+from tritongen.render.placement import placed_groups
 from tritongen.render.ragged import as_requested, batch_arrays, strung
 from tritongen.rewrite import Optimise, Recipe
 from tritongen.samples import Array
@@ -135,7 +136,7 @@ def check_optimisation(model: ModelSpec, findings: Findings) -> None:
             consequence="TensorRT's parser knows no such operators, and builds no plan",
             hint="write optimize: offline, or optimize: none: TensorRT optimises the graph itself",
         )
-    elif model.accelerator != "none" or any(group.kind == "gpu" for group in model.instances):
+    elif model.accelerator != "none" or any(group.kind == "gpu" for group in placed_groups(model)):
         findings.warning(
             "TG191",
             ("optimize",),

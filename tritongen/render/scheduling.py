@@ -8,22 +8,31 @@ from typing import Any
 from tritongen.batching import Batching
 from tritongen.modelconfig import ModelQueuePolicy
 from tritongen.render.findings import Findings, Key
+from tritongen.render.placement import placed_groups
 from tritongen.render.queueing import Overload, Policy, judge_delay, judge_timeout, overload_limits, policies
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.queue import Queue, QueuePolicy
+from tritongen.spec.slo import Slo
+from tritongen.spec.units import duration_text
 
 
 def few_sizes(model: ModelSpec, signature: Signature) -> str:
     """Why only few batch sizes of a model are fast; empty where any is as good as another."""
-    if model.backend == "onnxruntime" and model.accelerator == "cuda" and signature.convolves:
+    if signature.convolves and _searches_convolutions(model):
         # 75 ms at each change of size, measured on an H200 with ResNet-50: four times slower than without batching.
         return "convolutions on the CUDA provider are planned anew for each size"
     if (model.backend == "tensorrt" and model.tensorrt.cuda_graphs is not None) or (model.accelerator == "tensorrt" and model.onnxruntime.tensorrt.cuda_graph):
         return "a CUDA graph serves one size"
-    if model.backend == "tensorrt" and any(len(group.profiles) > 1 for group in model.instances):
-        return "the plan has a profile for each of a few sizes"
     return ""
+
+
+def _searches_convolutions(model: ModelSpec) -> bool:
+    """Whether the CUDA provider runs the model, which it does on every GPU without another accelerator, and times each algorithm, which is its default."""
+    if model.backend != "onnxruntime" or model.onnxruntime.cuda.cudnn_conv_algo_search not in (None, "exhaustive"):
+        return False
+    on_gpus = all(group.kind == "gpu" for group in placed_groups(model))
+    return model.accelerator == "cuda" or (model.accelerator == "none" and on_gpus)
 
 
 def add_scheduling(config: Any, model: ModelSpec, batching: Batching, findings: Findings) -> tuple[str, ...]:
@@ -43,7 +52,7 @@ def add_scheduling(config: Any, model: ModelSpec, batching: Batching, findings: 
         config.ClearField("dynamic_batching")
     _say_idle_batching(model, batching, findings)
     _say_idle_queue(model, findings)
-    _judge_waits(model, batching, overload, findings)
+    _judge_waits(model, batching, findings)
     return tuple(_remarks(model, batching, overload))
 
 
@@ -77,12 +86,35 @@ def _overload(model: ModelSpec, batching: Batching, findings: Findings) -> Overl
             hint="add slo: {p99: 20ms} with the time that is promised, or state the limits: queue: {max_queue_size: 64, default_timeout: 10ms}",
         )
         return None
-    return overload_limits(
-        model.slo,
-        max_batch_size=batching.max_batch_size,
-        copies=sum(group.copies for group in model.instances),
-        levels=model.queue.priority_levels or 1,
-    )
+    copies = max(1, sum(group.copies for group in placed_groups(model)))
+    overload = overload_limits(model.slo, rows=max(1, batching.optimum), delay_us=batching.max_queue_delay_us, copies=copies)
+    if overload.is_late and any(not policy.default_timeout_us for _, policy in _used(model.queue)):
+        _refuse_late(model.slo, batching.max_queue_delay_us, findings)
+    return overload
+
+
+def _refuse_late(slo: Slo, delay_us: int, findings: Findings) -> None:
+    """There is no time that is longer than the delay and leaves something of what was promised."""
+    key, limit_us = slo.tightest
+    promised = f"slo.{key}: {duration_text(limit_us)} ({findings.locate(('slo', key))})"
+    if delay_us:
+        delay = f"max_queue_delay: {duration_text(delay_us)} ({findings.locate(('batching', 'max_queue_delay'))})"
+        message = f"overload: reject derives how long a request may wait, below {promised}, and {delay} is half of that or more"
+        hint = f"write a max_queue_delay below {duration_text(limit_us // 2)}, or state queue: {{default_timeout: ...}}"
+    else:
+        message = f"overload: reject derives how long a request may wait, below {promised}, and Triton counts whole microseconds"
+        hint = "promise a time that an execution can keep"
+    consequence = "a request that finds no company would be rejected before its batch is formed, however idle the server is, or answered too late"
+    findings.error("TG015", ("queue", "overload"), message, consequence=consequence, hint=hint)
+
+
+def _used(queue: Queue) -> Iterator[tuple[str, QueuePolicy]]:
+    """Every policy that requests wait under, and the key that states it."""
+    levels = queue.priority_levels
+    if levels is None or len(queue.priority_queue_policy) < levels:
+        yield "queue", queue
+    for level, policy in sorted(queue.priority_queue_policy.items() if levels is not None else ()):
+        yield f"priority_queue_policy.{level}", policy
 
 
 def _add_queue(scheduler: Any, model: ModelSpec, overload: Overload | None) -> None:
@@ -93,7 +125,7 @@ def _add_queue(scheduler: Any, model: ModelSpec, overload: Overload | None) -> N
         scheduler.preserve_ordering = True
     if not default.is_empty:
         _write(scheduler.default_queue_policy, default)
-    if queue.priority_levels:
+    if queue.priority_levels and (queue.priority_levels > 1 or by_level):
         scheduler.priority_levels = queue.priority_levels
         scheduler.default_priority_level = queue.default_priority_level or queue.priority_levels
         for level, policy in by_level.items():
@@ -122,7 +154,16 @@ def _say_idle_queue(model: ModelSpec, findings: Findings) -> None:
             if given:
                 message = f"{key} has no effect without priority_levels: there is one queue for all requests"
                 findings.idle(("queue", key), message, hint=f"add priority_levels, or remove {key}")
+    if queue.priority_levels == 1 and not queue.priority_queue_policy:
+        findings.idle(
+            ("queue", "priority_levels"),
+            "priority_levels: 1 has no effect: of a single level no request overtakes another",
+            hint="write priority_levels: 2 or more, or remove it",
+        )
     for place, policy in _stated(model):
+        if policy.default_timeout_us == 0:
+            message = "default_timeout: 0 has no effect: to Triton it means for ever, as without it"
+            findings.idle((*place, "default_timeout"), message, hint="write the longest time that a request may wait, or remove it")
         is_used = place == ("queue",) or queue.priority_levels is not None
         if policy.default_timeout_us or (queue.overload == "reject" and model.slo is not None) or not is_used:
             continue
@@ -156,7 +197,7 @@ def _add_gathering(config: Any, model: ModelSpec, batching: Batching, findings: 
     asked = model.batching
     if asked.eager and batching.dynamic:
         config.optimization.eager_batching = True
-    on_gpu = any(group.kind in ("gpu", "auto") for group in model.instances)
+    on_gpu = any(group.kind in ("gpu", "auto") for group in placed_groups(model))
     for key, given in (
         ("pinned_memory", not (asked.pinned_memory.input and asked.pinned_memory.output)),
         ("gather_kernel_buffer_threshold", asked.gather_kernel_buffer_threshold is not None),
@@ -174,23 +215,21 @@ def _add_gathering(config: Any, model: ModelSpec, batching: Batching, findings: 
         config.optimization.gather_kernel_buffer_threshold = asked.gather_kernel_buffer_threshold
 
 
-def _judge_waits(model: ModelSpec, batching: Batching, overload: Overload | None, findings: Findings) -> None:
-    """Delays and timeouts against each other and against what was promised."""
+def _judge_waits(model: ModelSpec, batching: Batching, findings: Findings) -> None:
+    """Delays and timeouts that the spec states, against each other and against what was promised."""
     delay_us, slo = batching.max_queue_delay_us, model.slo
     if slo is not None and delay_us and (wait := judge_delay(delay_us, slo)):
         say = findings.warning if wait.is_late else findings.advice
         hint = "shorten it: under load batches are full without any delay"
         say("TG171", ("batching", "max_queue_delay"), wait.message, consequence=wait.consequence, hint=hint)
     for place, policy in _stated(model):
-        stated_us = policy.default_timeout_us
-        timeout_us = stated_us or (overload.timeout_us if overload else 0)
+        timeout_us = policy.default_timeout_us
         if not timeout_us or (place != ("queue",) and model.queue.priority_levels is None):
             continue
         for wait in judge_timeout(timeout_us, delay_us=delay_us, slo=slo):
-            key = (*place, "default_timeout") if stated_us else ("queue", "overload")
             is_over = slo is not None and timeout_us >= slo.tightest[1]
             hint = "shorten default_timeout to what the execution leaves of the slo" if is_over else "shorten max_queue_delay, or let requests wait longer"
-            findings.warning("TG172", key, wait.message, consequence=wait.consequence, hint=hint)
+            findings.warning("TG172", (*place, "default_timeout"), wait.message, consequence=wait.consequence, hint=hint)
 
 
 def _remarks(model: ModelSpec, batching: Batching, overload: Overload | None) -> Iterator[str]:
@@ -198,9 +237,19 @@ def _remarks(model: ModelSpec, batching: Batching, overload: Overload | None) ->
         sizes = ", ".join(str(size) for size in batching.preferred)
         yield f"Preferred batch sizes {sizes} are derived: {batching.few_sizes}. `preferred: none` in the spec switches that off."
     if overload is not None:
-        yield f"Overload: {overload.why}."
-        if any(group.kind == "gpu" and not group.gpus for group in model.instances):
-            yield "Copies are counted for one GPU: list `gpus` where there are several."
+        yield from _overload_remarks(model, overload)
+
+
+def _overload_remarks(model: ModelSpec, overload: Overload) -> Iterator[str]:
+    used = dict(_used(model.queue))
+    levels = model.queue.priority_levels or 1
+    others = "" if levels == 1 else "in each other level, " if len(used) > 1 else f"in each of {levels} levels, "
+    for place, policy in used.items():
+        level = place.rpartition(".")[2]
+        which = f"at level {level}, " if level.isdecimal() else others
+        yield f"Overload: {which}{overload.describe(policy, place)}; others are rejected."
+    if any(group.kind == "gpu" and not group.gpus for group in placed_groups(model)):
+        yield "Copies are counted for one GPU: list `gpus` where there are several."
 
 
 def spec_keys() -> Iterator[tuple[Key, Key]]:

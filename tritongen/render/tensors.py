@@ -12,7 +12,7 @@ from tritongen.known_issues import find_issue
 from tritongen.releases import Release
 from tritongen.render.backends import Backend
 from tritongen.render.findings import Findings
-from tritongen.signature import Signature, TensorSpec
+from tritongen.signature import Signature, TensorSpec, symbol_of
 from tritongen.spec.shapes import ShapeRange
 
 _WITHOUT_INT64 = find_issue("tensorrt-without-int64")
@@ -127,6 +127,37 @@ def concrete_sizes(
         elif name in samples and len(samples[name]) == len(dims):
             sizes[name] = Sizes(samples[name], samples[name], samples[name])
     return sizes
+
+
+def check_symbols(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
+    """Say where dimensions of one name get different sizes: TensorRT takes them to be equal, and refuses a profile in which they cannot be."""
+    first_axis = 1 if batching.max_batch_size else 0
+    batch = {symbol_of(tensor.shape[0]) for tensor in signature.inputs if tensor.shape} if first_axis else set()
+    seen: dict[str, tuple[str, int, tuple[int, int, int]]] = {}
+    for tensor in signature.inputs:
+        known = sizes.get(tensor.name)
+        if known is None or tensor.shape is None:
+            continue
+        columns = zip(known.minimum, known.usual, known.maximum, strict=True)
+        for axis, (dim, given) in enumerate(zip(tensor.shape[first_axis:], columns, strict=True), 1):
+            symbol = symbol_of(dim)
+            if not symbol or symbol in batch:
+                continue
+            other, where, wanted = seen.setdefault(symbol, (tensor.name, axis, given))
+            if wanted != given:
+                place = f"dimension {where} of '{other}' ({findings.locate(('shapes', other))})"
+                findings.error(
+                    "TG104",
+                    ("shapes", tensor.name),
+                    f"dimension {axis} of '{tensor.name}' is the model's '{symbol}', as is {place}, and they are given"
+                    f" {_range(given)} and {_range(wanted)} (min, opt, max)",
+                    consequence="TensorRT takes dimensions of one name to be equal, and builds nothing for a profile in which they are not",
+                    hint=f"give both the same sizes, such as {_range(wanted)}, or rename one of the two in the ONNX file",
+                )
+
+
+def _range(sizes: tuple[int, int, int]) -> str:
+    return ", ".join(map(str, sizes))
 
 
 def _fits(tensor: TensorSpec, dims: tuple[int, ...], given: ShapeRange, batching: Batching, findings: Findings) -> bool:

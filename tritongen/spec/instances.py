@@ -156,11 +156,6 @@ class InstanceGroup(Strict, json_schema_extra={"examples": [{"kind": "gpu", "cou
     def _each_profile_once(cls, value: object, handler: ValidatorFunctionWrapHandler) -> Any:
         return together(value, handler, lambda profiles, _: order_problems(profiles, "profiles"))
 
-    @property
-    def copies(self) -> int:
-        """How many copies run at once; on one GPU, where no GPUs are listed."""
-        return self.count * (len(self.gpus) or 1)
-
 
 def _gpu_problems(gpus: list[int], kind: str) -> Iterator[PydanticCustomError]:
     if gpus and kind != "gpu":

@@ -115,7 +115,8 @@ class OnnxRuntime(
         why="parallel for graphs with many branches on a CPU; on a GPU ONNX Runtime makes it sequential again",
     )
     inter_op_threads: PositiveInt | None = setting(
-        "Threads that run operators at the same time, for each copy; with execution_mode: parallel only. Default: all cores.",
+        "Threads that run operators at the same time, for each copy; with execution_mode: parallel only. Default: with cpu_threads, the copy's share of"
+        " triton.cpus; all cores for a single copy where that is not known.",
         sets="parameters.inter_op_thread_count",
         why="so that branches and operators do not ask for more threads than there are cores",
     )

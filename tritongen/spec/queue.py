@@ -75,7 +75,7 @@ class Queue(QueuePolicy, json_schema_extra={"examples": [{"max_queue_size": 64, 
 
     overload: Literal["none", "reject"] = setting(
         "reject: requests that could not be answered within the slo are turned away: the queue holds one full batch for each copy, and nobody waits longer than"
-        " half of the slo's shortest time. Keys that are given win. Default: none.",
+        " half of the slo's shortest time, or twice max_queue_delay where that is longer. Keys that are given win. Default: none.",
         default="none",
         sets="max_queue_size and default_timeout_microseconds",
         why="the one switch for a server that must keep its slo for whom it serves at all",

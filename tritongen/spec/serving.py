@@ -64,7 +64,8 @@ class Serving(Strict):
         why="to place models on devices, and to run several requests at once",
     )
     cpu_threads: PositiveInt | None = setting(
-        "Threads inside one operator, for each copy; with backend onnxruntime only. Default: all cores for a single copy; copies on the CPU share triton.cpus.",
+        "Threads inside one operator, for each copy; with backend onnxruntime only. Default: all cores for a single copy; copies on the CPU share"
+        " triton.cpus, and so do the two pools of execution_mode: parallel.",
         sets="parameters.intra_op_thread_count",
         why="on a CPU: copies times threads beyond the number of cores make everything slower",
     )

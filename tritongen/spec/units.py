@@ -62,7 +62,10 @@ def parse_size(value: object) -> int:
 
 
 def duration_text(microseconds: int) -> str:
-    """A duration as people write it, exact: `500us`, `2.5ms`, `1.5s`. `parse_duration` reads it back."""
+    """A duration as people write it, exact: `500us`, `2.5ms`, `1.5s`, and whole minutes and hours: `10h`. `parse_duration` reads it back."""
+    for long in ("h", "m"):
+        if microseconds and microseconds % DURATION_UNITS[long] == 0:
+            return f"{microseconds // DURATION_UNITS[long]}{long}"
     unit = next(unit for unit in ("s", "ms", "us") if microseconds >= DURATION_UNITS[unit] or unit == "us")
     whole, rest = divmod(microseconds, DURATION_UNITS[unit])
     digits = f"{rest:0{len(str(DURATION_UNITS[unit])) - 1}d}".rstrip("0") if rest else ""

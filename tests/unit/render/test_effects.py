@@ -12,6 +12,7 @@ from tritongen.spec.models import Spec
 OLD, LAST_10, NEWEST = ('triton: {release: "24.03"}', 'triton: {release: "25.08"}', 'triton: {release: "26.08"}')
 TENSORRT = "accelerator: tensorrt\n"
 
+CORES = "triton: {cpus: 8}"
 CASES = [
     ("backend: tensorrt\naccelerator: cuda", "accelerator", "backend: tensorrt", ""),
     ("precision: fp16", "precision", "accelerator: none", ""),
@@ -26,8 +27,8 @@ CASES = [
     ("instances: {kind: model}\nonnxruntime: {cuda: {use_tf32: true}}", "onnxruntime.cuda", "kind model only", ""),
     ("instances: {kind: gpu}\nonnxruntime: {execution_mode: parallel}", "onnxruntime.execution_mode", "instances of kind gpu only", ""),
     ("accelerator: cuda\nonnxruntime: {execution_mode: parallel}", "onnxruntime.execution_mode", "instances of kind gpu only", ""),
+    ("onnxruntime: {execution_mode: parallel, enable_mem_pattern: true}", "onnxruntime.enable_mem_pattern", "execution_mode: parallel", CORES),
     ("onnxruntime: {inter_op_threads: 2}", "onnxruntime.inter_op_threads", "execution_mode: sequential", ""),
-    ("onnxruntime: {execution_mode: parallel, enable_mem_pattern: true}", "onnxruntime.enable_mem_pattern", "execution_mode: parallel", ""),
     (
         f"{TENSORRT}onnxruntime: {{tensorrt: {{engine_cache: false, engine_cache_prefix: a}}}}",
         "onnxruntime.tensorrt.engine_cache_prefix",
@@ -85,7 +86,8 @@ def test_it_is_advice_where_it_was_written_for_all_models(keys, key, against, to
 @pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
 def test_it_is_not_written(keys, key, against, top):
     config = compiled(keys, top=top).config
-    assert not [name for name in config.parameters if name in ("inter_op_thread_count", "enable_mem_pattern", "gpu_mem_limit", "intra_op_thread_count")]
+    derived = {"inter_op_thread_count", "intra_op_thread_count"} if top == CORES else set()
+    assert set(config.parameters) <= derived | {"execution_mode", "execution_context_allocation_strategy"}
     assert "libmine.so" not in config.model_operations.op_library_filename
     written = {name for each in config.optimization.execution_accelerators.gpu_execution_accelerator for name in each.parameters}
     gone = ("use_tf32", "trt_engine_cache_prefix", "trt_force_timing_cache", "trt_dla_enable", "int8_calibration_table_name", "trt_build_heuristics_enable")
@@ -98,7 +100,7 @@ def test_it_is_not_written(keys, key, against, top):
         ("backend: tensorrt\naccelerator: none\nprecision: fp16\ntensorrt: {busy_wait_events: true}", LAST_10),
         ("onnxruntime: {execution_mode: parallel, inter_op_threads: 2}", ""),
         ("instances: {kind: gpu}\nonnxruntime: {execution_mode: sequential, cuda: {use_tf32: false}}", ""),
-        ("instances: [{kind: cpu}, {kind: gpu}]\ncpu_threads: 1\nonnxruntime: {execution_mode: parallel, cuda: {use_tf32: false}}", ""),
+        ("instances: [{kind: cpu}, {kind: gpu}]\ncpu_threads: 1\nonnxruntime: {execution_mode: parallel, cuda: {use_tf32: false}}", CORES),
         (f"{TENSORRT}precision: fp16\nonnxruntime: {{tensorrt: {{dla_core: 0, tactic_sources: {{cudnn: false}}}}}}", LAST_10),
         (f"{TENSORRT}onnxruntime: {{tensorrt: {{build_heuristics: true}}}}", OLD),
         (f"{TENSORRT}onnxruntime: {{tensorrt: {{tactic_sources: {{jit_convolutions: true}}}}}}", NEWEST),

@@ -17,7 +17,7 @@ def groups(text):
     ("keys", "text", "codes"),
     [
         ("instances: {kind: gpu, count: 2, gpus: [0, 2]}", "{ kind: KIND_GPU count: 2 gpus: [0, 2] }", []),
-        ("backend: tensorrt\ninstances: {kind: gpu, profiles: [0, 2]}", '{ kind: KIND_GPU count: 1 profile: ["0", "2"] }', []),
+        ("backend: tensorrt\ninstances: {kind: gpu, profiles: [0, 2]}", '{ kind: KIND_GPU count: 1 profile: ["0", "2"] }', ["TG122"]),
         (
             "backend: tensorrt\ninstances: {kind: gpu, dla: 1}",
             "{ kind: KIND_GPU count: 1 secondary_devices: [ { kind: KIND_NVDLA device_id: 1 } ] }",
@@ -52,59 +52,57 @@ def test_an_accelerator_that_no_backend_asks_for_is_not_written():
     assert not outcome.config.instance_group[0].secondary_devices
 
 
-def threads(outcome):
-    """The threads of a copy; None where ONNX Runtime decides."""
-    parameters = outcome.config.parameters
-    return int(parameters["intra_op_thread_count"].string_value) if "intra_op_thread_count" in parameters else None
+@pytest.mark.parametrize(
+    ("keys", "place", "words"),
+    [
+        ("accelerator: tensorrt\ninstances: [{kind: gpu}, {kind: cpu}]", "instances.1", "accelerator: tensorrt (accelerator) needs instances of kind gpu"),
+        ("accelerator: cuda\nconfig: {instance_group: [{kind: KIND_CPU}]}", "config.instance_group.0", "accelerator: cuda (accelerator) needs instances"),
+        ("backend: tensorrt\nconfig: {instance_group: [{kind: KIND_MODEL}]}", "config.instance_group.0", "backend: tensorrt (backend) needs instances"),
+        (
+            "accelerator: openvino\nconfig: {instance_group: [{kind: KIND_GPU}]}",
+            "config.instance_group.0",
+            "accelerator: openvino (accelerator) runs on",
+        ),
+    ],
+)
+def test_a_group_where_its_backend_does_not_run_is_refused_with_both_places(keys, place, words):
+    found = compiled(keys).only("TG107")
+    assert str(found.location) == place
+    assert words in found.message
+    assert found.severity is Severity.ERROR
 
 
 @pytest.mark.parametrize(
-    ("keys", "top", "want", "codes"),
+    ("keys", "field"),
     [
-        ("instances: {kind: cpu}", CORES, None, []),
-        ("instances: {kind: cpu, count: 2}", CORES, 4, []),
-        ("instances: {kind: cpu, count: 3}", CORES, 2, []),
-        ("instances: {kind: auto, count: 2}", CORES, 4, []),
-        ("instances: [{kind: cpu}, {kind: auto}]", CORES, 4, []),
-        ("instances: [{kind: cpu}, {kind: gpu, count: 4}]", CORES, None, []),
-        ("instances: {kind: gpu, count: 4}", CORES, None, []),
-        ("accelerator: cuda", CORES, None, []),
-        ("instances: {kind: cpu, count: 9}", CORES, 1, ["TG175"]),
-        ("instances: {kind: cpu, count: 2}", "", 1, ["TG173"]),
-        ("instances: {kind: cpu, count: 2}\ncpu_threads: 3", "", 3, []),
-        ("instances: {kind: cpu, count: 2}\ncpu_threads: 4", CORES, 4, []),
-        ("instances: {kind: cpu, count: 2}\ncpu_threads: 5", CORES, 5, ["TG175"]),
-        ("cpu_threads: 9", CORES, 9, ["TG175"]),
-        ("instances: {kind: cpu, count: 2}\nconfig: {parameters: {intra_op_thread_count: {string_value: '7'}}}", "", 7, []),
-        ("config: {instance_group: [{kind: KIND_CPU}]}", CORES, 4, []),
-        ("config: {instance_group: [{kind: KIND_CPU, count: 1}]}", CORES, None, []),
-        ("backend: tensorrt", CORES, None, []),
+        ("instances: {kind: gpu, gpus: [0, 1]}", "{count: 3}"),
+        ("instances: {kind: cpu, count: 1}", "{passive: true}"),
+        ("instances: {kind: auto}", "{count: 2}"),
+        ("instances: {kind: cpu, rate_limiter: {priority: 2}}", "{kind: KIND_CPU, count: 1}"),
     ],
 )
-def test_copies_on_the_cpu_share_its_cores(keys, top, want, codes):
-    outcome = compiled(keys, top=top)
-    assert threads(outcome) == want
-    assert outcome.codes == codes
+def test_instances_and_the_overlay_of_their_groups_are_refused_with_both_places(keys, field):
+    found = compiled(f"{keys}\nconfig: {{instance_group: [{field}]}}").only("TG180")
+    assert str(found.location) == "config.instance_group"
+    assert "instances at instances sets this field, too" in found.message
 
 
-def test_threads_for_a_plan_have_no_effect():
-    outcome = compiled("backend: tensorrt\ncpu_threads: 2")
-    assert outcome.only("TG117").location.path == "cpu_threads"
-    assert threads(outcome) is None
+def test_shared_instances_give_way_to_a_models_own_groups():
+    keys = "instances: {kind: gpu, rate_limiter: {priority: 2}}\nconfig: {instance_group: [{kind: KIND_CPU, count: 3, host_policy: near}]}"
+    outcome = compiled(keys, top=CORES, inherited=("instances",))
+    assert list(outcome.config.instance_group) == groups('{ kind: KIND_CPU count: 3 host_policy: "near" }')
+    assert str(outcome.only("TG174").location) == "config.instance_group.0.host_policy"
+    assert outcome.remarks[-1].startswith("2 threads for each of 3 copies")
 
 
-def test_how_threads_were_derived_is_said_in_the_config():
-    assert compiled("instances: {kind: cpu, count: 3}", top=CORES).remarks[-1] == (
-        "2 threads for each of 3 copies on the CPU: the server has 8 cores (triton.cpus)."
-    )
-    unknown = compiled("instances: {kind: cpu, count: 2}")
-    assert "triton.cpus" in unknown.remarks[-1]
-    assert "triton: {cpus: 8}" in unknown.only("TG173").hint
-    assert "cpu_threads" in unknown.only("TG173").hint
-
-
-def test_too_many_threads_are_said_with_the_arithmetic():
-    finding = compiled("instances: {kind: cpu, count: 2}\ncpu_threads: 5", top=CORES).only("TG175")
-    assert "2 x 5 threads (copies on the CPU x threads of each) are 10, and triton.cpus is 8" in finding.message
-    assert "write cpu_threads: 4, or lower the count of instances to 1" in finding.hint
-    assert finding.location.path == "cpu_threads"
+@pytest.mark.parametrize(
+    ("keys", "overlay", "effect"),
+    [
+        ("onnxruntime: {cuda: {use_tf32: false}}", "KIND_CPU", "onnxruntime.cuda"),
+        ("onnxruntime: {execution_mode: parallel}", "KIND_GPU", "onnxruntime.execution_mode"),
+        ("batching: {pinned_memory: {input: false}}", "KIND_CPU", "batching.pinned_memory"),
+    ],
+)
+def test_what_has_an_effect_on_a_device_is_judged_by_the_overlaid_groups(keys, overlay, effect):
+    found = compiled(f"{keys}\nconfig: {{instance_group: [{{kind: {overlay}, count: 1}}]}}", top=CORES).only("TG117")
+    assert str(found.location) == effect

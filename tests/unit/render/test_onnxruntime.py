@@ -200,7 +200,7 @@ def test_engines_that_are_built_in_another_way_have_a_folder_of_their_own():
         ("{kind: cpu}", "[gpu:0]", "copies of kind cpu"),
         ("{kind: gpu, gpus: [0, 1]}", "[cpu:0, gpu:0]", "copies on the GPUs 0, 1"),
         ("{kind: gpu, gpus: [1]}", "[gpu:0]", "copies on the GPUs 1"),
-        ("[{kind: gpu, gpus: [0]}, {kind: model}]", "[gpu:0]", "instances[1]"),
+        ("[{kind: gpu, gpus: [0]}, {kind: model}]", "[gpu:0]", "the group at instances.1 has copies of kind model"),
     ],
 )
 def test_an_arena_that_a_copy_does_not_have_is_refused(instances, devices, words):

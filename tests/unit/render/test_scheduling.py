@@ -5,6 +5,7 @@ import pytest
 from tests.unit.render.compiling import compiled, signature
 from tritongen.diagnostics import Severity
 from tritongen.modelconfig import parse_pbtxt
+from tritongen.spec.units import duration_text
 
 CONVOLUTIONAL = signature(("N", 3, 8, 8), convolves=True)
 SECOND_LEVEL = "priority_queue_policy { key: 2 value { default_timeout_microseconds: 1000000 } }"
@@ -66,6 +67,13 @@ def test_without_batches_and_queue_there_is_no_batcher(keys):
         ("batching: {pinned_memory: {input: false}}\ninstances: {kind: cpu}", "batching.pinned_memory", "no instance runs on a GPU"),
         ("batching: {gather_kernel_buffer_threshold: 4}\ninstances: {kind: cpu}", "batching.gather_kernel_buffer_threshold", "no instance runs on a GPU"),
         ("queue: {default_priority_level: 1}", "queue.default_priority_level", "without priority_levels"),
+        ("queue: {priority_levels: 1}", "queue.priority_levels", "no request overtakes another"),
+        ("queue: {default_timeout: 0ms}", "queue.default_timeout", "it means for ever"),
+        (
+            "queue: {priority_levels: 2, priority_queue_policy: {1: {default_timeout: 0ms, max_queue_size: 3}}}",
+            "queue.priority_queue_policy.1.default_timeout",
+            "it means for ever",
+        ),
         ("queue: {priority_queue_policy: {1: {max_queue_size: 4}}}", "queue.priority_queue_policy", "without priority_levels"),
         ("queue: {allow_timeout_override: true}", "queue.allow_timeout_override", "a request can only shorten the time, and there is none"),
         ("queue: {timeout_action: delay, max_queue_size: 3}", "queue.timeout_action", "no request's time is ever over"),
@@ -118,8 +126,16 @@ def test_pinned_memory_is_left_to_triton_where_nothing_is_said():
         ("accelerator: cuda\nbatching: {preferred: none}", []),
         ("accelerator: cuda\nbatching: {preferred: [8]}", [8]),
         ("accelerator: none", []),
+        ("instances: {kind: cpu}", []),
+        ("instances: {kind: gpu}", [2, 4, 8]),
+        ("instances: [{kind: gpu}, {kind: cpu}]", []),
+        ("config: {instance_group: [{kind: KIND_GPU}]}", [2, 4, 8]),
+        ("accelerator: cuda\nonnxruntime: {cuda: {cudnn_conv_algo_search: exhaustive}}", [2, 4, 8]),
+        ("accelerator: cuda\nonnxruntime: {cuda: {cudnn_conv_algo_search: heuristic}}", []),
+        ("instances: {kind: gpu}\nonnxruntime: {cuda: {cudnn_conv_algo_search: default}}", []),
+        ("accelerator: tensorrt\nshapes: {}", []),
         ("backend: tensorrt", []),
-        ("backend: tensorrt\ninstances: {kind: gpu, profiles: [0, 1]}", [2, 4, 8]),
+        ("backend: tensorrt\ninstances: {kind: gpu, profiles: [0, 1]}", []),
         ("backend: tensorrt\ntensorrt: {cuda_graphs: true}", [2, 4, 8]),
     ],
 )
@@ -160,15 +176,75 @@ def test_overload_derives_its_limits(keys, policy):
 def test_what_is_stated_wins_over_overload_in_every_level():
     outcome = compiled(
         "slo: {p99: 20ms}\nbatching: {max: 4}\nqueue:\n  overload: reject\n  max_queue_size: 99\n  allow_timeout_override: true\n"
-        "  priority_levels: 2\n  priority_queue_policy: {1: {default_timeout: 4ms}, 2: {timeout_action: delay}}"
+        "  priority_levels: 3\n  priority_queue_policy: {1: {default_timeout: 4ms}, 2: {max_queue_size: 1}}"
     )
     limits = "default_timeout_microseconds"
     assert outcome.config.dynamic_batching == scheduler(
-        f"priority_levels: 2 default_priority_level: 2 default_queue_policy {{ max_queue_size: 99 {limits}: 10000 allow_timeout_override: true }}"
+        f"priority_levels: 3 default_priority_level: 3 default_queue_policy {{ max_queue_size: 99 {limits}: 10000 allow_timeout_override: true }}"
         f" priority_queue_policy {{ key: 1 value {{ max_queue_size: 4 {limits}: 4000 }} }}"
-        f" priority_queue_policy {{ key: 2 value {{ max_queue_size: 4 {limits}: 10000 timeout_action: DELAY }} }}"
+        f" priority_queue_policy {{ key: 2 value {{ max_queue_size: 1 {limits}: 10000 }} }}"
     )
     assert outcome.codes == []
+    assert [remark.removesuffix("; others are rejected.") for remark in outcome.remarks if remark.startswith("Overload")] == [
+        "Overload: in each other level, at most 99 requests wait (queue.max_queue_size), for at most 10ms (half of slo.p99: 20ms)",
+        "Overload: at level 1, at most 4 requests wait (one batch of 4 for the copy), for at most 4ms (priority_queue_policy.1.default_timeout)",
+        "Overload: at level 2, at most 1 request waits (priority_queue_policy.2.max_queue_size), for at most 10ms (half of slo.p99: 20ms)",
+    ]
+
+
+LEVELS = "slo: {p50: 10ms}\nqueue: {overload: reject, default_timeout: 8ms, priority_levels: 2, priority_queue_policy: {1: {max_queue_size: 2}}}\n"
+OVERLOAD = "slo: {p99: 20ms}\nqueue: {overload: reject%s}\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "remark"),
+    [
+        (OVERLOAD % "", "at most 8 requests wait (one batch of 8 for the copy), for at most 10ms (half of slo.p99: 20ms)"),
+        (OVERLOAD % ", max_queue_size: 3, default_timeout: 15ms", "at most 3 requests wait (queue.max_queue_size), for at most 15ms (queue.default_timeout)"),
+        (OVERLOAD % "" + "batching: {max: 8, preferred: [4]}", "at most 4 requests wait (one batch of 4 for the copy)"),
+        (OVERLOAD % "" + "batching: {max_queue_delay: 6ms}", "for at most 12ms (twice batching.max_queue_delay: 6ms)"),
+        (
+            OVERLOAD % "" + "config: {instance_group: [{kind: KIND_CPU, count: 3}]}\ncpu_threads: 1",
+            "at most 24 requests wait (one batch of 8 for each of 3 copies)",
+        ),
+        ("slo: {p50: 3us}\nqueue: {overload: reject}", "for at most 1us (half of slo.p50: 3us, rounded down)"),
+        ("slo: {p50: 10h}\nqueue: {overload: reject}", "for at most 5h (half of slo.p50: 10h)"),
+        (OVERLOAD % ", priority_levels: 2", "in each of 2 levels, at most 8 requests wait"),
+    ],
+)
+def test_the_header_says_what_the_config_says(keys, remark):
+    outcome = compiled(keys)
+    (said,) = [said for said in outcome.remarks if said.startswith("Overload")]
+    assert remark in said
+    policy = outcome.config.dynamic_batching.default_queue_policy
+    assert f"at most {policy.max_queue_size} request" in said
+    assert f"for at most {duration_text(policy.default_timeout_microseconds)} (" in said
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (
+            "slo: {p50: 10ms}\nqueue: {overload: reject}\nbatching: {max_queue_delay: 5ms}",
+            "below slo.p50: 10ms (slo.p50), and max_queue_delay: 5ms (batching.max_queue_delay) is half of that or more",
+        ),
+        ("slo: {p50: 1us}\nqueue: {overload: reject}", "below slo.p50: 1us (slo.p50), and Triton counts whole microseconds"),
+        (
+            f"{LEVELS}batching: {{max_queue_delay: 6ms}}",
+            "max_queue_delay: 6ms (batching.max_queue_delay) is half of that or more",
+        ),
+    ],
+)
+def test_overload_that_leaves_no_time_to_wait_is_refused_with_both_places(keys, words):
+    found = compiled(keys).only("TG015")
+    assert found.severity is Severity.ERROR
+    assert str(found.location) == "queue.overload"
+    assert words in found.message
+
+
+def test_a_stated_time_needs_none_that_is_derived():
+    keys = "slo: {p50: 10ms}\nqueue: {overload: reject, default_timeout: 8ms}\nbatching: {max_queue_delay: 6ms}"
+    assert "TG015" not in compiled(keys).codes
 
 
 def test_copies_on_gpus_that_are_not_listed_are_counted_once():
@@ -201,7 +277,6 @@ def test_a_delay_is_compared_with_what_was_promised(keys, severity, place, words
             "queue.priority_queue_policy.1.default_timeout",
             "wait 1s, which is not below slo.p99: 20ms",
         ),
-        ("slo: {p99: 9ms}\nbatching: {max_queue_delay: 4500us}\nqueue: {overload: reject}", "queue.overload", "wait 4.5ms, which is not above max_queue_delay"),
     ],
 )
 def test_a_timeout_lies_between_the_delay_and_what_was_promised(keys, place, words):

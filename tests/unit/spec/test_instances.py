@@ -32,11 +32,6 @@ def test_what_triton_does_with_the_devices_of_a_container_is_said(folder):
     assert "MIG devices included" in folder.model_finding("instances: {kind: gpu, gpus: [GPU-5c6b]}").consequence
 
 
-@pytest.mark.parametrize(("text", "copies"), [("{}", 1), ("{count: 3}", 3), ("{kind: gpu, count: 2, gpus: [0, 3]}", 4)])
-def test_copies(folder, text, copies):
-    assert folder.model(f"instances: {text}").instances[0].copies == copies
-
-
 @pytest.mark.parametrize(("text", "code"), [("cpus: 0", "TG011"), ("cpus: '8'", "TG010"), ("cpus: 2.5", "TG010")])
 def test_cores_are_a_number(folder, text, code):
     assert folder.finding(f"version: 1\ntriton: {{{text}}}\nmodels: [{{name: m, source: m.onnx}}]").code == code

@@ -11,7 +11,8 @@ ENTRIES = (
         "overload-without-slo",
         None,
         "`overload: reject` needs an `slo`.",
-        "Its limits are derived from what was promised: one full batch for each copy may wait, and nobody longer than half of the shortest time.",
+        "Its limits are derived from what was promised: one full batch for each copy may wait, and nobody longer than half of the shortest time (or twice the"
+        " queue delay).",
         "Add the slo, or state `max_queue_size` and `default_timeout` yourself.",
         "queue: {overload: reject}",
         "slo: {p99: 20ms}\nqueue: {overload: reject}",
@@ -42,7 +43,8 @@ ENTRIES = (
         "copies-on-unknown-cores",
         Consequence.SLOW,
         "The number of cores is known where several copies of a model run on the CPU.",
-        "By default each copy of an ONNX model starts as many threads as there are cores, and they hinder each other. What is rendered does not depend on the"
+        "By default each copy of an ONNX model starts as many threads as there are cores, with execution_mode: parallel twice as many, and they hinder each"
+        " other. What is rendered does not depend on the"
         " machine that it is rendered on, so the cores of the server have to be told; without that, each copy gets one thread.",
         "Write `triton: {cpus: 8}` with the cores of the server's container, or `cpu_threads` for the model.",
         "instances: [{kind: cpu, count: 2}]",
@@ -62,8 +64,9 @@ ENTRIES = (
         "more-threads-than-cores",
         Consequence.SLOW,
         "Copies on the CPU have no more threads together than there are cores.",
-        "Threads beyond the number of cores wait for each other, in a container also for their share of time.",
-        "Lower `cpu_threads`, or the count of instances.",
+        "Threads beyond the number of cores wait for each other, in a container also for their share of time. With execution_mode: parallel a copy has"
+        " `cpu_threads` + `inter_op_threads` - 1.",
+        "Lower `cpu_threads` and `inter_op_threads`, or the count of instances.",
         "triton: {cpus: 4}\n# and for a model\ncpu_threads: 4\ninstances: [{kind: cpu, count: 2}]",
         "triton: {cpus: 4}\n# and for a model\ncpu_threads: 2\ninstances: [{kind: cpu, count: 2}]",
     ),
