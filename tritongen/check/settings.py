@@ -56,38 +56,58 @@ class Settings:
 def find_settings(start: Path) -> Settings:
     """The settings of the nearest folder, from `start` upwards, that has some; in one folder tritongen.toml comes before pyproject.toml.
 
-    Raises InputError (TG073, or TG001 to TG003) for a file that cannot be used; every wrong setting is reported.
+    Raises InputError (TG073, or TG001 to TG003) for a file that cannot be used; every wrong setting is reported, and so is every table that is not ours.
     """
     start = start.absolute()
     for folder in (start, *start.parents):
         for name, keys in _TABLES.items():
             path = folder / name
             if path.is_file():
-                table = _table(path, keys)
+                table, problems = _table(path, keys)
+                problems += _wrong_settings(table, path)
+                if problems:
+                    raise InputError(problems)
                 if table is not None:
-                    return _settings(table, path)
+                    return _settings(table)
     return Settings()
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+def _table(path: Path, keys: tuple[str, ...]) -> tuple[dict[str, Any] | None, list[Diagnostic]]:
+    """The table of that name, if the file has it, and what stands beside it in a place that only tritongen reads."""
     source = read_text(path)
     if keys[0] == "tool" and "tritongen" not in source.text:
-        return None  # another tool's file: whether it is valid is that tool's business
+        return None, []  # another tool's file: whether it is valid is that tool's business
     try:
         value: Any = tomllib.loads(source.text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError([_problem(path, f"this is no TOML: {error}", "mend the place that is named")]) from error
+    name, problems = f"[{'.'.join(keys)}]", []
+    if keys[0] == "tool" and keys[1] in value:
+        problems.append(_problem(path, f"[{keys[1]}] stands where no tool's settings are looked for", f"did you mean {name}?"))
     for index, key in enumerate(keys):
+        if index == len(keys) - 1:
+            problems += [_stray(other, value[other], name, path) for other in value if other != key]
         value = value.get(key)
         if value is None:
-            return None
+            return None, problems
         if not isinstance(value, dict):
-            raise InputError([_problem(path, f"{'.'.join(keys[: index + 1])} must be a table", f"write [{'.'.join(keys)}]")])
+            return None, [*problems, _problem(path, f"{'.'.join(keys[: index + 1])} must be a table", f"write {name}")]
     assert isinstance(value, dict)
-    return value
+    return value, problems
 
 
-def _settings(table: dict[str, Any], path: Path) -> Settings:
+def _stray(key: str, value: object, name: str, path: Path) -> Diagnostic:
+    """A key beside the table of the settings, which nothing reads."""
+    shown = repr(key[:60])
+    if isinstance(value, dict):
+        return _problem(path, f"there is no table {shown} here, and nothing in it is read", f"did you mean {name}?")
+    return _problem(path, f"{shown} stands outside of {name}, where nothing is read", f"write it below a line {name}")
+
+
+def _wrong_settings(table: dict[str, Any] | None, path: Path) -> list[Diagnostic]:
+    """What is wrong with the keys of the table and their values."""
+    if table is None:
+        return []
     problems = [_unknown(key, path) for key in table if key not in _KEYS]
     release, gpus = table.get("release"), table.get("gpus")
     if release is not None and not isinstance(release, str):
@@ -104,10 +124,12 @@ def _settings(table: dict[str, Any], path: Path) -> Settings:
         for key in ("select", "ignore")
         if not _is_list_of_texts(table.get(key, []))
     ]
-    if problems:
-        raise InputError(problems)
+    return problems
+
+
+def _settings(table: dict[str, Any]) -> Settings:
     select, ignore = (tuple(table[key]) if key in table else None for key in ("select", "ignore"))
-    return Settings(release, gpus, table.get("disable-auto-complete-config"), select, ignore, table.get("strict"))
+    return Settings(table.get("release"), table.get("gpus"), table.get("disable-auto-complete-config"), select, ignore, table.get("strict"))
 
 
 def _is_list_of_texts(value: object) -> bool:

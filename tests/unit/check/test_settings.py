@@ -38,6 +38,11 @@ def test_another_tools_broken_file_is_not_our_business(tmp_path):
         ("check = 3", ["table"]),
         ("[check", ["TOML"]),
         ("[check]\nselect = [1]", ["select"]),
+        ("[tool.tritongen.check]\nstrict = true", ["no table 'tool'", "did you mean [check]?"]),
+        ("[checks]\nstrict = true", ["no table 'checks'", "did you mean [check]?"]),
+        ("strict = true", ["'strict' stands outside of [check]", "write it below a line [check]"]),
+        ("gpu = 1\n[chekc]\n[check]\nstrict = 1", ["'gpu' stands outside", "no table 'chekc'", "strict must be true or false"]),
+        ("check = 3\nstrict = true", ["must be a table", "'strict' stands outside"]),
     ],
 )
 def test_wrong_settings_are_all_said(tmp_path, text, words):
@@ -48,6 +53,31 @@ def test_wrong_settings_are_all_said(tmp_path, text, words):
     assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"TG073"}
     for word in words:
         assert word in said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tool.tritongen]\nstrict = true", ["'strict' stands outside of [tool.tritongen.check]"]),
+        ("[tool.tritongen.chek]\nstrict = true", ["no table 'chek'", "did you mean [tool.tritongen.check]?"]),
+        ("[tritongen.check]\nstrict = true", ["[tritongen] stands where", "did you mean [tool.tritongen.check]?"]),
+        ("[tool.tritongen.check]\nstrict = true\n[tool.tritongen.lint]\n", ["no table 'lint'"]),
+        ("[tool]\ntritongen = 3", ["tool.tritongen must be a table"]),
+    ],
+)
+def test_a_table_that_nothing_reads_is_said_in_pyproject_too(tmp_path, text, words):
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        find_settings(tmp_path)
+    said = " ".join(diagnostic.message + diagnostic.hint for diagnostic in caught.value.diagnostics)
+    assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"TG073"}
+    for word in words:
+        assert word in said
+
+
+def test_tables_of_other_tools_are_their_own_business(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'tritongen-models'\n[tool.other]\ncheck = 1\n[tool.tritongen]\n")
+    assert find_settings(tmp_path) == Settings()
 
 
 @pytest.mark.parametrize("name", ["25.8", "2025.08", "25.13", "latest", "", "25.08-py3"])
