@@ -117,7 +117,7 @@ def _without_suppressed(found: list[CheckFinding], models: Iterable[LoadedModel]
         if not covering:
             kept.append(finding)
     for model, suppressions in owners:
-        judged = {code for code in judged_codes(model, rules) if code in selection} if model.parses else set()
+        judged = {code for code in judged_codes(model, rules) if code in selection}
         kept += [described(diagnostic) for diagnostic in unused(suppressions, used, judged, model.context.name) if diagnostic.code in selection]
     return kept
 

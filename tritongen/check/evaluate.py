@@ -16,6 +16,9 @@ from tritongen.rules import RULES, Finding, ModelContext, Rule, ServerFacts, lin
 _WITHOUT_CONFIG = ("TG22", "TG24")
 """Families that still say something right about a model whose config does not parse: its folders and versions."""
 
+_READ_IN_PART = ("TG076", "TG200", "TG218", "TG219")
+"""Findings of the reader behind which it did not look."""
+
 
 def evaluate_path(path: Path, server: ServerFacts, rules: Sequence[Rule] = RULES) -> list[Diagnostic]:
     """Every finding in a repository. Raises OSError where the folder cannot be listed."""
@@ -57,13 +60,19 @@ def rules_for(model: LoadedModel, rules: Sequence[Rule]) -> Sequence[Rule]:
     if folder is not None and folder.config_problem:
         return ()
     if not model.parses:
-        return [rule for rule in rules if rule.code.startswith(_WITHOUT_CONFIG) and "config" not in rule.needs]
+        return [rule for rule in rules if _asks_no_config(rule)]
     return rules
 
 
+def _asks_no_config(rule: Rule) -> bool:
+    return rule.code.startswith(_WITHOUT_CONFIG) and "config" not in rule.needs
+
+
 def judged_codes(model: LoadedModel, rules: Sequence[Rule]) -> set[str]:
-    """Codes that were looked for in a model: those of its reader, and of the rules that knew all they need."""
+    """Codes that were looked for in a model: those of its reader, as far as it has read, and of the rules that knew all they need."""
     asked = {rule.code for rule in rules_for(model, rules) if rule.check_all is not None or knows_enough(rule, model.context)}
+    if any(diagnostic.code in _READ_IN_PART for diagnostic in model.read.diagnostics):
+        return asked
     return asked | {entry.code for entry in READER_CODES}
 
 
@@ -74,7 +83,7 @@ def _across_models(contexts: Sequence[ModelContext], rules: Sequence[Rule], brok
     for rule in rules:
         for finding in rule.check_all(tuple(contexts)) if rule.check_all is not None else ():
             context = by_name[finding.model]
-            if context.name not in broken and not _depends_on(context, broken):
+            if _asks_no_config(rule) or (context.name not in broken and not _depends_on(context, broken)):
                 yield _finding(rule, context, finding, context_path(context))
 
 

@@ -1,4 +1,7 @@
-"""Comments in a config.pbtxt that suppress findings: `# tritongen: ignore[TG371]`, on the line of the finding or on the line above it."""
+"""Comments in a config.pbtxt that suppress findings: `# tritongen: ignore[TG371]`, on the line of the finding or on the line above it.
+
+Other words may stand in the comment, before and behind.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from tritongen.check.selection import matching_codes, unknown_code
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.rules.rule import Consequence
 
-_COMMENT = re.compile(r"#\s*tritongen\s*:\s*ignore\b\s*(?P<list>\[(?P<words>[^\]]*)\])?", re.IGNORECASE)
+_LISTED = re.compile(r"\btritongen\s*:?\s*ignore\s*\[(?P<words>[^\]]*)\]", re.IGNORECASE)
+_UNLISTED = re.compile(r"#\s*tritongen\s*:\s*ignore\b(?P<words>)", re.IGNORECASE)
 _MARK = b"tritongen"
 _MOST = 1_000
 """Suppressions of one file that are listened to; no person writes more."""
@@ -55,26 +59,31 @@ def read_suppressions(text: bytes, path: str) -> tuple[Suppression, ...]:
             continue
         comment = _comment(line)
         if comment is not None:
-            place = Location(path, number, comment.start() + 1, line)
-            words = [word.strip() for word in (comment["words"] or "").split(",") if word.strip()] or [""]
+            start, listed = comment
+            place = Location(path, number, start + 1, line)
+            words = [word.strip() for word in listed.split(",") if word.strip()] or [""]
             here = [Suppression(matching_codes(word) if word else frozenset(), word, place, frozenset({number})) for word in words]
             # On a line of its own a comment also covers the next line that is no comment.
-            (waiting if not line[: comment.start()].strip() else found).extend(here)
+            (waiting if not line[:start].strip() else found).extend(here)
         if len(found) >= _MOST:
             break
     return tuple([*found, *waiting][:_MOST])
 
 
-def _comment(line: str) -> re.Match[str] | None:
-    """The suppression in a line; a `#` in a string begins no comment."""
+def _comment(line: str) -> tuple[int, str] | None:
+    """Where the comment with a suppression begins, and its words; None where a line has none. A `#` in a string begins no comment."""
     if "tritongen" not in line.lower() or len(line) > _LONGEST_LINE:
         return None
-    return next((match for match in _COMMENT.finditer(line) if not _in_string(line, match.start())), None)
+    start = _comment_start(line)
+    # Without a list of codes only a comment of its own is meant, and no sentence that speaks of such comments.
+    match = (_LISTED.search(line, start) or _UNLISTED.search(line, start)) if start >= 0 else None
+    return (line.rindex("#", 0, match.start() + 1), match["words"]) if match else None
 
 
-def _in_string(line: str, index: int) -> bool:
+def _comment_start(line: str) -> int:
+    """The offset of the first `#` outside of strings; -1 where there is none."""
     quote, position = "", 0
-    while position < index:
+    while position < len(line):
         char = line[position]
         if quote and char == "\\":
             position += 1
@@ -83,9 +92,9 @@ def _in_string(line: str, index: int) -> bool:
         elif char in "\"'" and not quote:
             quote = char
         elif char == "#" and not quote:
-            return False
+            return position
         position += 1
-    return bool(quote)
+    return -1
 
 
 def unused(suppressions: Iterable[Suppression], used: Collection[Suppression], judged: Collection[str], model: str) -> list[Diagnostic]:

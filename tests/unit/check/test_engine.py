@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from check_models import CONFIG, no_batching, rule
@@ -126,6 +127,14 @@ def test_one_name_in_two_repositories_is_found_in_both(add_model, tmp_path):
         ("TG229", "m", f"{tmp_path}/{name}/m/config.pbtxt:1:7") for name in ("a", "b")
     ]
     assert str(tmp_path / "b/m") in found[0].message
+
+
+def test_one_name_in_two_repositories_is_found_where_one_config_does_not_parse(add_model, tmp_path):
+    """Triton compares the names of folders before it reads any config."""
+    add_model(repository="a")
+    add_model("m", "inputs { }", repository="b")
+    found = check(find_targets([tmp_path / "a", tmp_path / "b"]), CheckOptions(rules=tuple(one for one in RULES if one.code == "TG229")))
+    assert [Path(one.diagnostic.location.path).parts[-3] for one in found if one.diagnostic.code == "TG229"] == ["a", "b"]
 
 
 def test_codes_are_selected_and_ignored(add_model, tmp_path):

@@ -28,6 +28,9 @@ def run(folder, **options):
         "# tritongen: ignore[name-in-two-repositories]\nmax_batch_size: 8",
         "# tritongen: ignore[TG22]\n# another comment\nmax_batch_size: 8",
         "# tritongen: ignore[TG229]\r\nmax_batch_size: 8\r",
+        "max_batch_size: 8  # noqa tritongen: ignore[TG229] because x",
+        "# see the wiki; tritongen: ignore[TG229]\nmax_batch_size: 8",
+        "# tritongen ignore [TG229]\nmax_batch_size: 8",
     ],
 )
 def test_a_comment_on_the_line_or_above_suppresses(add_model, line):
@@ -42,6 +45,8 @@ def test_a_comment_on_the_line_or_above_suppresses(add_model, line):
         ("# tritongen: ignore\nmax_batch_size: 8", [("TG074", 3), ("TG229", 4)]),
         ("# tritongen: ignore[TG229, TG999x]\nmax_batch_size: 8", [("TG074", 3)]),
         ("# tritongen: ignore[TG208]\nmax_batch_size: 8", [("TG074", 3), ("TG229", 4)]),
+        ("max_batch_size: 8\n# noqa tritongen: ignore[TG229]", [("TG229", 3), ("TG074", 4)]),
+        ("max_batch_size: 8  # nobody needs tritongen: ignore here", [("TG229", 3)]),
     ],
 )
 def test_a_comment_that_suppresses_nothing_is_reported(add_model, line, left):
@@ -62,6 +67,16 @@ def test_a_comment_for_what_was_not_looked_for_is_not_called_unused(add_model):
 
 def test_a_syntax_mistake_can_be_suppressed_too(add_model):
     assert run(add_model(config=BASE.replace("max_batch_size: 8", "max_batch: 8  # tritongen: ignore[TG208]"))) == []
+
+
+def test_a_useless_comment_is_reported_where_the_file_does_not_parse_too(add_model):
+    text = BASE.replace("max_batch_size: 8", "max_batch: 8  # tritongen: ignore[TG208, TG210, TG229]")
+    assert run(add_model(config=text)) == [("TG074", 3)]
+
+
+def test_what_the_reader_did_not_get_to_is_not_judged(add_model):
+    text = "# tritongen: ignore[TG210]\n" + "max_batch: 8\n" * 150
+    assert "TG074" not in {code for code, _ in run(add_model(config=text))}
 
 
 def test_a_comment_covers_a_rule_that_looks_across_models(add_model, tmp_path):
