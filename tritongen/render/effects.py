@@ -36,6 +36,7 @@ class Effect:
         against: what it has none with, such as `backend: tensorrt`.
         instead: what happens, as a finding's consequence.
         hint: what to do.
+        belongs_to: the key without which it has none; where that one has no effect itself, this is what stands against it.
     """
 
     key: Key
@@ -43,15 +44,22 @@ class Effect:
     against: Callable[[Facts], str]
     instead: str
     hint: str
+    belongs_to: Key = ()
 
 
 def effective(model: ModelSpec, signature: Signature, release: Release | None, findings: Findings) -> ModelSpec:
     """The model with every key that has no effect at its default. Says which ones; labels stay, since their files do."""
+    dropped: set[Key] = set()
     for effect in EFFECTS:
         if is_given(model, effect.key) and not effect.works((model, release)):
             value = value_of(model, effect.key)
             said = f"{key_text(effect.key)}: {value}" if isinstance(value, str) else key_text(effect.key)
-            findings.idle(effect.key, f"{said} has no effect with {effect.against((model, release))}", consequence=effect.instead, hint=effect.hint)
+            if effect.belongs_to in dropped:
+                parent = f"{key_text(effect.belongs_to)} ({findings.locate(effect.belongs_to)})"
+                findings.idle(effect.key, f"{said} has no effect with {parent}, which has none itself", hint=f"remove it together with {effect.belongs_to[-1]}")
+            else:
+                findings.idle(effect.key, f"{said} has no effect with {effect.against((model, release))}", consequence=effect.instead, hint=effect.hint)
+            dropped.add(effect.key)
             model = without(model, effect.key)
     model = without_idle_dla(model, release, findings)
     for output in signature.outputs:
@@ -68,14 +76,14 @@ def effective(model: ModelSpec, signature: Signature, release: Release | None, f
 def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> list[Diagnostic]:
     """What `triton` says without an effect on any model."""
     findings = Findings("", locate, lambda key: False)
-    default = type(spec.triton).model_fields["engine_cache"].default
-    caching = any(model.backend == "onnxruntime" and model.accelerator == "tensorrt" for model in spec.models)
-    if spec.triton.engine_cache != default and not caching:
+    users = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
+    caching = any(model.onnxruntime.tensorrt.engine_cache or model.onnxruntime.tensorrt.timing_cache for model in users)
+    if "engine_cache" in spec.triton.model_fields_set and not caching:
         findings.idle(
             ("triton", "engine_cache"),
-            "triton.engine_cache has no effect: no model has accelerator: tensorrt",
+            f"triton.engine_cache has no effect: {'no engines and no times of kernels are kept' if users else 'no model has accelerator: tensorrt'}",
             consequence="nothing is kept there; plans of backend tensorrt are files of the repository",
-            hint="remove it, or add accelerator: tensorrt to a model",
+            hint="remove it, or write onnxruntime: {tensorrt: {engine_cache: true}}" if users else "remove it, or add accelerator: tensorrt to a model",
         )
     return findings.found
 
@@ -188,6 +196,7 @@ EFFECTS: tuple[Effect, ...] = (
         lambda facts: "execution_mode: sequential",
         "ONNX Runtime runs one operator after another and does not use these threads",
         "add execution_mode: parallel, or remove inter_op_threads",
+        belongs_to=(*_SESSION, "execution_mode"),
     ),
     Effect(
         (*_SESSION, "enable_mem_pattern"),
@@ -237,6 +246,7 @@ EFFECTS: tuple[Effect, ...] = (
         lambda facts: "no int8_calibration_table_name",
         "there is no table to read",
         "add int8_calibration_table_name, or remove it",
+        belongs_to=(*_ACCELERATOR, "int8_calibration_table_name"),
     ),
     Effect(
         (*_ACCELERATOR, "build_heuristics"),

@@ -129,8 +129,9 @@ def _resources(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
         for everywhere, context, index, position in places:
             if everywhere != first[0]:
                 here, there = ("global", "per device") if everywhere else ("per device", "global")
+                other = f"model '{first[1].name}'" if first[1] is not context else _name(context.config.instance_group[first[2]], first[2])
                 yield Finding(
-                    f"rate limiter resource '{name}' is {here} here and {there} in model '{first[1].name}'; with --rate-limit=execution_count Triton "
+                    f"rate limiter resource '{name}' is {here} here and {there} in {other}; with --rate-limit=execution_count Triton "
                     f"refuses this model",
                     ("instance_group", index, "rate_limiter", "resources", position),
                     "declare it the same way everywhere, or give the two resources different names",

@@ -55,10 +55,10 @@ def _variable(context: ModelContext) -> Iterator[Finding]:
 def _capped(context: ModelContext) -> Iterator[Finding]:
     sizes = list(context.config.dynamic_batching.preferred_batch_size)
     limit = context.config.max_batch_size
-    if not sizes or context.is_plan or min(sizes) <= 0 or max(sizes) >= limit:
+    if not sizes or min(sizes) <= 0 or max(sizes) >= limit:
         return
     message = f"the largest preferred batch size is {max(sizes)} and max_batch_size is {limit}: under load, batches stop at {max(sizes)}"
-    hint = f"add {limit} to preferred_batch_size, or leave preferred_batch_size out; it is for TensorRT plans with several profiles"
+    hint = f"add {limit} to preferred_batch_size, or leave preferred_batch_size out where no few sizes are faster than others"
     yield Finding(message, ("dynamic_batching", "preferred_batch_size"), hint)
 
 

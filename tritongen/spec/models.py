@@ -190,15 +190,7 @@ class Spec(
     @model_validator(mode="before")
     @classmethod
     def _merge_defaults(cls, data: object) -> object:
-        """Gives every model the defaults it does not set. Unknown keys of `defaults` stay there, so that they are reported once."""
-        if not isinstance(data, Mapping):
-            return data
-        defaults, models = data.get("defaults"), data.get("models")
-        if not isinstance(defaults, Mapping) or not isinstance(models, list | tuple):
-            return data
-        keys = {field.alias or name for name, field in Settings.model_fields.items()}
-        shared = {key: value for key, value in defaults.items() if key in keys}
-        return {**data, "models": [{**shared, **model} if isinstance(model, Mapping) else model for model in models]}
+        return with_defaults(data) if isinstance(data, Mapping) else data
 
     @field_validator("models")
     @classmethod
@@ -206,6 +198,16 @@ class Spec(
         for first, second in same_names([model.name for model in models]):
             raise same_name_problem(models[first].name, models[second].name)
         return models
+
+
+def with_defaults(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of a spec in which every model has the defaults that it does not set. Unknown keys of `defaults` stay there, so that they are reported once."""
+    defaults, models = data.get("defaults"), data.get("models")
+    if not isinstance(defaults, Mapping) or not isinstance(models, list | tuple):
+        return data
+    keys = {field.alias or name for name, field in Settings.model_fields.items()}
+    shared = {key: value for key, value in defaults.items() if key in keys}
+    return {**data, "models": [{**shared, **model} if isinstance(model, Mapping) else model for model in models]}
 
 
 def same_names(names: Iterable[object]) -> list[tuple[int, int]]:

@@ -15,17 +15,19 @@ from tritongen.errors import InputError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render import Findings, build_entry, compile_model
+from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
 from tritongen.render.items import has_batch_axis
 from tritongen.render.judging import judge_entry
 from tritongen.render.ragged import as_requested
+from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, Plan, make_plan
 from tritongen.samples import Array, SampleError, as_array
 from tritongen.signature import Signature
-from tritongen.spec import LoadedSpec, ModelSpec, load_spec
+from tritongen.spec import LoadedSpec, ModelSpec, read_spec
 from tritongen.spec.paths import expand
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
@@ -100,26 +102,33 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
 def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
     """Read a spec and its models and compile them as far as that goes, whatever is wrong. Arguments as for `plan_render`.
 
-    Raises InputError where the spec itself cannot be read.
+    A model whose keys are wrong is left out; what is wrong is among the findings. Raises InputError where no model is left, or where what is wrong with the
+    spec concerns them all.
     """
-    loaded = load_spec(spec_path)
+    reading = read_spec(spec_path)
+    loaded = reading.loaded
+    if loaded is None:
+        raise SpecError(reading.problems)
     root = output if output is not None else loaded.repository_path()
     workspace = Workspace(root)
     entries: list[Entry] = []
-    found = list(release_findings(loaded))
+    found = [*reading.problems, *release_findings(loaded)]
+    if not reading.problems:
+        found += idle_target(loaded.spec, loaded.locate)
+    collectors = [_findings(loaded, index) for index in range(len(loaded.spec.models))]
     try:
-        for index, model in enumerate(loaded.spec.models):
-            findings = _findings(loaded, index)
+        for index, (model, findings) in enumerate(zip(loaded.spec.models, collectors, strict=True)):
             try:
                 entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, findings)
             except InputError as error:
                 findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
             else:
                 entries += [entry] if entry is not None else []
-            found += findings.found
     except BaseException:
         workspace.close()
         raise
+    judge_resources(loaded.spec.models, collectors)
+    found += [finding for findings in collectors for finding in findings.found]
     return Draft(loaded, root, tuple(entries), tuple(found), workspace)
 
 

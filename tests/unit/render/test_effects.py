@@ -145,11 +145,15 @@ def test_labels_are_for_outputs_that_can_be_classified(wire, said):
         ("/cache", {}, True),
         ("/cache", {"backend": "tensorrt"}, True),
         ("/cache", {"accelerator": "tensorrt"}, False),
-        ("/engine-cache", {}, False),
+        ("/engine-cache", {}, True),
+        (None, {}, False),
+        ("/cache", {"accelerator": "tensorrt", "onnxruntime": {"tensorrt": {"engine_cache": False}}}, False),
+        ("/cache", {"accelerator": "tensorrt", "onnxruntime": {"tensorrt": {"engine_cache": False, "timing_cache": False}}}, True),
     ],
 )
 def test_a_folder_for_engines_is_for_models_that_have_some(cache, model, said):
-    spec = Spec.model_validate({"version": 1, "triton": {"engine_cache": cache}, "models": [{"name": "m", "source": "m.onnx", **model}]})
+    triton = {"engine_cache": cache} if cache else {}
+    spec = Spec.model_validate({"version": 1, "triton": triton, "models": [{"name": "m", "source": "m.onnx", **model}]})
     found = idle_target(spec, lambda key: Location(".".join(map(str, key))))
     assert [(finding.code, str(finding.location)) for finding in found] == ([("TG117", "triton.engine_cache")] if said else [])
 
@@ -161,3 +165,27 @@ def test_every_row_of_the_table_is_tried():
 
 def test_a_model_that_says_nothing_has_no_idle_key():
     assert compiled("", signature()).codes == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "release", "parent", "child"),
+    [
+        (
+            "accelerator: tensorrt\nprecision: int8\nonnxruntime:\n  tensorrt: {int8_calibration_table_name: t, int8_use_native_calibration_table: true}",
+            "26.08",
+            "onnxruntime.tensorrt.int8_calibration_table_name",
+            "onnxruntime.tensorrt.int8_use_native_calibration_table",
+        ),
+        (
+            "instances: {kind: gpu}\nonnxruntime: {execution_mode: parallel, inter_op_threads: 2}",
+            "25.08",
+            "onnxruntime.execution_mode",
+            "onnxruntime.inter_op_threads",
+        ),
+    ],
+)
+def test_what_belongs_to_a_key_without_effect_is_not_told_that_the_key_is_missing(keys, release, parent, child):
+    outcome = compiled(keys, top=f'triton: {{release: "{release}"}}')
+    first, second = (found for found in outcome.found if found.code == "TG117")
+    assert (first.location.path, second.location.path) == (parent, child)
+    assert second.message == f"{child} has no effect with {parent} ({parent}), which has none itself"

@@ -67,6 +67,23 @@ def test_a_resource_that_is_global_in_one_model_and_per_device_in_another():
     assert [(diagnostic.model, "per device in model 'a'" in diagnostic.message) for diagnostic in found] == [("b", True)]
 
 
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ('{ rate_limiter { resources [{ name: "R" }, { name: "R" global: true }] } }', "per device in instance group 1"),
+        ('{ name: "a" rate_limiter { resources [{ name: "R" }] } }, { rate_limiter { resources [{ name: "R" global: true }] } }', "in instance group 'a'"),
+    ],
+)
+def test_a_resource_of_two_kinds_in_one_model(groups, words):
+    (found,) = [diagnostic for diagnostic in evaluate([model(text=f"{CONFIG}instance_group [{groups}]\n")]) if diagnostic.code == "TG286"]
+    assert words in found.message
+
+
+def test_a_cap_of_batches_is_one_whatever_the_backend():
+    text = CONFIG.replace("onnxruntime", "tensorrt") + "dynamic_batching { preferred_batch_size: [4] }\n"
+    assert "TG373" in codes(model(text=text))
+
+
 def test_a_fixed_version_folder_is_the_one_that_triton_opens():
     both = ModelFolder("m", Path("/repository/m"), {"1": FileFacts("folder"), "1-old": FileFacts("folder")})
     assert model(folder=both).versions.loaded == {1: "1"}

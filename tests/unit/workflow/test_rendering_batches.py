@@ -36,6 +36,14 @@ def test_advice_about_batches_is_given_when_a_spec_is_rendered(tmp_path, keys, c
     assert hint in finding.hint
 
 
+def test_a_cap_of_batches_holds_for_plans_too(tmp_path):
+    shape = ["N", 8]
+    networks.save(tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+    keys = "backend: tensorrt\nbatching: {max: 16, preferred: [4, 8]}\ntensorrt: {cuda_graphs: true}"
+    (finding,) = [finding for finding in plan_render(spec(tmp_path, keys)).findings if finding.code == "TG373"]
+    assert "under load, batches stop at 8" in finding.message
+
+
 def test_requests_of_different_lengths_are_said_not_to_batch(tmp_path):
     shape = ["N", "L"]
     networks.save(tmp_path / "m.onnx", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])

@@ -1,4 +1,4 @@
-"""TG170 to TG175: waiting, copies and threads of a model, found by `tritongen render`."""
+"""TG170 to TG176: waiting, copies and threads of a model, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -69,5 +69,15 @@ ENTRIES = (
         "Lower `cpu_threads` and `inter_op_threads`, or the count of instances.",
         "triton: {cpus: 4}\n# and for a model\ncpu_threads: 4\ninstances: [{kind: cpu, count: 2}]",
         "triton: {cpus: 4}\n# and for a model\ncpu_threads: 2\ninstances: [{kind: cpu, count: 2}]",
+    ),
+    CodeEntry(
+        "TG176",
+        "resource-of-two-kinds-in-a-spec",
+        None,
+        "A resource of the rate limiter is either global or per device, in all models of a spec.",
+        "With --rate-limit=execution_count Triton refuses a model that contradicts itself, and of two models the one that is loaded second (tried on 24.10).",
+        "Write `global` the same way everywhere, or take two names.",
+        "instances: {kind: cpu, rate_limiter: {resources: [{name: R}, {name: R, global: true}]}}",
+        "instances: {kind: cpu, rate_limiter: {resources: [{name: R}, {name: G, global: true}]}}",
     ),
 )
