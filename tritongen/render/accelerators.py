@@ -35,16 +35,19 @@ def add_accelerator(
         tensorrt = accelerators.gpu_execution_accelerator.add(name="tensorrt")
         tensorrt.parameters["precision_mode"] = model.precision.upper()
         tensorrt.parameters.update(accelerator_options(model.onnxruntime.tensorrt, cache_path, release))
-        tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings))
+        if model.ragged is None:  # refused together with it
+            tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings, asked=model.freeze or bool(model.shapes.keys() - sizes.keys())))
 
 
-def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> dict[str, str]:
+def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings, *, asked: bool = False) -> dict[str, str]:
     """The accelerator's `trt_profile_{min,opt,max}_shapes`, for all inputs with variable dimensions or for none (ONNX Runtime wants all three for all of them).
 
-    Empty where a size is not known, with a finding that says what that costs.
+    Empty where a size is not known, with a finding that says what that costs, unless sizes were `asked` for already.
     """
     dynamic = [tensor for tensor in signature.inputs if tensor.shape and any(not isinstance(dim, int) for dim in tensor.shape)]
     unknown = [tensor.name for tensor in dynamic if tensor.name not in sizes]
+    if unknown and asked:
+        return {}
     if unknown:
         message = f"no TensorRT profile: the sizes of {', '.join(repr(name) for name in unknown)} are not known"
         consequence = "TensorRT builds a new engine, for minutes, whenever a request has a shape outside those seen before"

@@ -24,10 +24,11 @@ from tritongen.render.plans import add_tensorrt
 from tritongen.render.precision import judge_precision
 from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
 from tritongen.render.scheduling import add_scheduling, few_sizes
-from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks
+from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks, shapes_hint
 from tritongen.render.threads import add_threads
 from tritongen.render.versions import add_versions
 from tritongen.render.warmup import add_samples, add_warmup, warmed_sizes, warmup_feeds
+from tritongen.rewrite import may_rebatch
 from tritongen.samples import Array, Feed
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
@@ -107,7 +108,7 @@ def compile_model(
     add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
     add_onnxruntime(config, model, findings)
     add_tensorrt(config, model, signature, batching, sizes, findings)
-    _check_plan(model, signature, sizes, findings)
+    _check_plan(model, signature, batching, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)
     warmed = warmed_sizes(model, signature, batching, sizes, findings)
@@ -129,10 +130,12 @@ def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batch
         max_queue_delay_us=asked.max_queue_delay_us,
         few_sizes=few_sizes(model, signature),
     )
-    if asked.max == 0 or not batching.blockers:
+    if asked.max == 0 or not batching.blockers or model.ragged is not None:  # ragged has its own finding
         return batching
     reasons = "; ".join(batching.blockers)
-    hint = "write rebatch: true, export the model with a variable first axis on every input and output, or write batching: none"
+    hint = "export the model with a variable first axis on every input and output, or write batching: none"
+    if not model.rebatch and may_rebatch(signature):
+        hint = f"write rebatch: true, {hint}"
     if not findings.is_inherited(("batching",)) and (asked.max or asked.preferred or asked.max_queue_delay_us):
         consequence = "Triton refuses to load a model with max_batch_size above 0 whose tensors have no variable first axis"
         findings.error("TG105", ("batching",), f"the model cannot batch: {reasons}", consequence=consequence, hint=hint)
@@ -153,15 +156,13 @@ def _cache_path(model: ModelSpec, target: Target, release: Release | None, diges
     return f"{target.engine_cache.rstrip('/')}/{model.name}/{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"
 
 
-def _check_plan(model: ModelSpec, signature: Signature, sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    if model.backend != "tensorrt":
-        return
-    for tensor in signature.inputs:
-        if tensor.name not in sizes and tensor.name not in model.shapes:
-            message = f"the sizes of {tensor.describe()} are not known, and a TensorRT plan must be built for them"
-            findings.error(
-                "TG108", ("shapes",), message, hint=f"add shapes: {{{tensor.name}: {{min: [...], opt: [...], max: [...]}}}}, without the batch dimension"
-            )
+def _check_plan(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
+    if model.backend != "tensorrt" or model.ragged is not None or model.freeze or model.shapes.keys() - sizes.keys():
+        return  # there is none for ragged inputs, freeze has asked already, and with shapes that were refused, one that is missing is no news
+    unknown = [tensor for tensor in signature.inputs if tensor.name not in sizes]
+    if unknown:
+        message = f"the sizes of {', '.join(tensor.describe() for tensor in unknown)} are not known, and a TensorRT plan must be built for them"
+        findings.error("TG108", ("shapes",), message, hint=f"add {shapes_hint(unknown, batched=batching.max_batch_size > 0, ranges=True)}")
 
 
 def _add_labels(config: Any, model: ModelSpec, findings: Findings) -> None:

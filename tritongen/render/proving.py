@@ -37,6 +37,8 @@ def judge_proof(model: ModelSpec, key: Key, signature: Signature, config: Any, b
         for message in wrong_rows(proof, apart=strung(model)):
             consequence = "NVIDIA's backend hands out an output's rows by the rows of the requests: clients would get each other's answers"
             hint = "write batching: none, or export the model so that axis 0 of every output is the batch"
+            if model.ragged is not None:
+                hint = "name the output in ragged: {batch_outputs: ...} where it has a value for each element, or export the model with a row for each request"
             findings.error("TG145", ("batching",), message, consequence=consequence, hint=hint)
         for place, message in wrong_cuts(model, config, proof):
             consequence = "NVIDIA's backend cuts by the lengths of the requests all the same: clients would get each other's answers, or other memory"
@@ -98,7 +100,8 @@ def _judge_dims(model: ModelSpec, source: Key, config: Any, batching: Batching, 
             if batching.max_batch_size and (not dims or dims[0] != -1):
                 message = f"the model cannot batch: ONNX Runtime infers {list(dims)} for {kind} '{tensor.name}'"
                 consequence = "Triton refuses max_batch_size above 0 for it"
-                hint = "write batching: none, or export the model with a variable first axis everywhere"
+                removed = "remove ragged and " if model.ragged is not None else ""
+                hint = f"{removed}write batching: none, or export the model with a variable first axis everywhere"
                 findings.error("TG143", ("batching",), message, consequence=consequence, hint=hint)
                 continue
             stated = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else tuple(tensor.dims)

@@ -187,9 +187,9 @@ class _Check:
             self.findings.error(
                 "TG403",
                 ("ragged",),
-                f"ragged does not go together with {key}: tensorrt",
+                f"ragged does not go together with {key}: tensorrt, at {self.findings.locate((key,))}",
                 consequence="TensorRT needs a profile for lengths that are sums over requests, and tritongen derives none",
-                hint=f"remove {key}, or ragged",
+                hint=f"write {'backend: onnxruntime' if key == 'backend' else 'accelerator: none'} here, or remove ragged",
             )
         plain = [tensor.name for tensor in self.signature.inputs if tensor.name not in self.ragged.inputs]
         cut = {name for output in self.ragged.batch_outputs for name in output.names}

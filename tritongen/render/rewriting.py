@@ -12,6 +12,7 @@ from tritongen.render.findings import Findings
 from tritongen.render.items import has_batch_axis
 from tritongen.render.placement import placed_groups
 from tritongen.render.ragged import as_requested, batch_arrays, strung
+from tritongen.render.tensors import shapes_hint
 from tritongen.rewrite import Optimise, Recipe
 from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
@@ -37,17 +38,18 @@ def frozen_shapes(model: ModelSpec, signature: Signature, findings: Findings) ->
     left = _left_variable(model)
     variable = [tensor for tensor in signature.inputs if tensor.name not in left and any(not isinstance(dim, int) for dim in _item(tensor, batched=batched))]
     shapes = {}
+    if missing := [tensor for tensor in variable if tensor.name not in model.shapes]:
+        findings.error(
+            "TG190",
+            ("freeze",),
+            f"freeze writes fixed sizes into the model, and shapes has none for {', '.join(tensor.describe() for tensor in missing)}",
+            hint=f"add {shapes_hint(missing, batched=batched)}, or remove freeze",
+        )
     for tensor in variable:
         given = model.shapes.get(tensor.name)
         if given is None:
-            example = "[" + ", ".join(str(dim) if isinstance(dim, int) else "..." for dim in _item(tensor, batched=batched)) + "]"
-            findings.error(
-                "TG190",
-                ("freeze",),
-                f"freeze writes fixed sizes into the model, and shapes has none for {tensor.describe()}",
-                hint=f"add shapes: {{{tensor.name}: {example}}}{', without the batch dimension' if batched else ''}, or remove freeze",
-            )
-        elif given.min != given.max:
+            continue
+        if given.min != given.max:
             findings.error(
                 "TG190",
                 ("shapes", tensor.name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from tritongen.render.backends import Backend
 from tritongen.render.findings import Findings
 from tritongen.signature import Signature, TensorSpec, symbol_of
 from tritongen.spec.shapes import ShapeRange
+from tritongen.templating import yaml_scalar
 
 _WITHOUT_INT64 = find_issue("tensorrt-without-int64")
 
@@ -41,6 +42,16 @@ def _inner_dims(tensor: TensorSpec, batching: Batching) -> tuple[int, ...]:
     if tensor.shape is None:
         return ()
     return tensor.dims[1:] if batching.max_batch_size else tensor.dims
+
+
+def shapes_hint(tensors: Iterable[TensorSpec], *, batched: bool, ranges: bool = False) -> str:
+    """What to write in `shapes` for these tensors, all at once, with dots for what only their owner knows."""
+    parts = []
+    for tensor in tensors:
+        dims = ", ".join("..." if dim == -1 else str(dim) for dim in ((tensor.dims[1:] if batched else tensor.dims) if tensor.shape else ()))
+        shape = f"{{min: [{dims}], opt: [{dims}], max: [{dims}]}}" if ranges else f"[{dims or '...'}]"
+        parts.append(f"{yaml_scalar(tensor.name)}: {shape}")
+    return f"shapes: {{{', '.join(parts)}}}{', without the batch dimension' if batched else ''}"
 
 
 def add_tensors(config: Any, signature: Signature, batching: Batching, backend: Backend, release: Release | None, findings: Findings) -> tuple[str, ...]:

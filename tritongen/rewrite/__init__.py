@@ -7,7 +7,20 @@ from tritongen.rewrite.batchproof import BatchFailure, BatchProof, prove_batch
 from tritongen.rewrite.document import Rewritten
 from tritongen.rewrite.freeze import freeze
 from tritongen.rewrite.optimize import optimize
-from tritongen.rewrite.rebatch import rebatch
+from tritongen.rewrite.rebatch import may_rebatch, rebatch
 from tritongen.rewrite.recipe import Optimise, Recipe, changed_libraries, rewritten_in
 
-__all__ = ["BatchFailure", "BatchProof", "Optimise", "Recipe", "Rewritten", "changed_libraries", "freeze", "optimize", "prove_batch", "rebatch", "rewritten_in"]
+__all__ = [
+    "BatchFailure",
+    "BatchProof",
+    "Optimise",
+    "Recipe",
+    "Rewritten",
+    "changed_libraries",
+    "freeze",
+    "may_rebatch",
+    "optimize",
+    "prove_batch",
+    "rebatch",
+    "rewritten_in",
+]

@@ -5,7 +5,6 @@ Fixed shapes are what TensorRT, CUDA graphs and memory planning like best. A siz
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,11 +14,10 @@ from tritongen.diagnostics import Diagnostic
 from tritongen.errors import ModelFileError
 from tritongen.rewrite.constants import fixed_outputs
 from tritongen.rewrite.document import Rewritten, followed, graphs, load, problem, save, skeleton
-from tritongen.signature import Signature, TensorSpec
+from tritongen.signature import Signature, TensorSpec, symbol_of
 
 _KEEP = -1
 _PROBES = (13, 17)
-_ANONYMOUS = re.compile(r"[-?\d]*")  # what exporters write for a dimension that they have no name for
 
 
 def freeze(path: Path, shapes: Mapping[str, Sequence[int]], target: Path) -> Rewritten:
@@ -90,12 +88,13 @@ def _symbols(path: Path, signature: Signature, shapes: Mapping[str, Sequence[int
         if tensor.shape is None or len(shape) != len(tensor.shape):
             continue
         for axis, (stated, size) in enumerate(zip(tensor.shape, shape, strict=True)):
-            if not isinstance(stated, str) or _ANONYMOUS.fullmatch(stated) or size == _KEEP:
+            symbol = symbol_of(stated)
+            if not symbol or size == _KEEP:
                 continue
             place = f"dimension {axis} of '{tensor.name}'"
-            first, where = found.setdefault(stated, (size, place))
+            first, where = found.setdefault(symbol, (size, place))
             if first != size:
-                message = f"the symbol '{stated}' is given two sizes: {first} at {where} and {size} at {place}"
+                message = f"the symbol '{symbol}' is given two sizes: {first} at {where} and {size} at {place}"
                 problems.append(problem("TG150", path, message, "dimensions of one symbol are equal: give one size"))
     return {symbol: size for symbol, (size, _) in found.items()}
 

@@ -39,6 +39,33 @@ def walk_graph(walk: Walk, graph: onnx.GraphProto, declared: Declared, folder: P
         walk.producers.update(dict.fromkeys(node.output, node))
 
 
+def _blame(walk: Walk, node: onnx.NodeProto, carrying: list[str], reason: str) -> None:
+    """Record what fixes the batch where a node does not take another one: the node that folded the batch into other numbers, else the node itself."""
+    for tensor in carrying:
+        folding = _folding(walk, tensor)
+        if folding is not None:
+            axis, rows = max(walk.axes(folding.output[0]).items(), key=lambda found: found[1])
+            reason = f"it puts the batch on axis {axis} with {rows} numbers of each row, and {describe(node)} takes as many as there are"
+            walk.pin(folding, folding.input[0], reason)
+            return
+    walk.pin(node, next((name for name in node.input if name and name not in carrying), carrying[0]), reason)
+
+
+def _folding(walk: Walk, tensor: str) -> onnx.NodeProto | None:
+    """The node on the way to a tensor that put the batch and other numbers of a row on one axis; None where the batch has an axis of its own."""
+    seen: set[str] = set()
+    while tensor not in seen and max(walk.axes(tensor).values(), default=1) > 1:
+        seen.add(tensor)
+        node = walk.producers.get(tensor)
+        if node is None or not node.input:
+            return None
+        source = next((name for name in node.input if walk.axes(name)), "")
+        if max(walk.axes(source).values(), default=1) < max(walk.axes(tensor).values()):
+            return node
+        tensor = source
+    return None
+
+
 def _learn(walk: Walk, node: onnx.NodeProto, declared: Declared, *, pinned: bool) -> None:
     """Infer the facts of a node's outputs. Where it fails at the new size only, the node pins the batch."""
     try:
@@ -51,7 +78,7 @@ def _learn(walk: Walk, node: onnx.NodeProto, declared: Declared, *, pinned: bool
         new = {}
         carrying = [name for name in node.input if walk.axes(name)]
         if carrying and not pinned and any(state.shape is not None for _, state in old.values()):
-            walk.pin(node, next((name for name in node.input if name and name not in carrying), carrying[0]), _reason(error))
+            _blame(walk, node, carrying, _reason(error))
             pinned = True
     facts = combine(node, walk.facts, old, new, walk.sizes)
     for name, fact in facts.items():

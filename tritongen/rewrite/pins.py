@@ -22,7 +22,13 @@ _ATTRIBUTE_AXES_UNTIL = 13
 
 def repair(walk: Walk, node: onnx.NodeProto) -> None:
     """Make a node keep the batch of its first input, or record it as a pin. Nodes of other operators stay as they are."""
-    if node.domain in ("", "ai.onnx") and node.op_type in _REPAIRS and node.input:
+    if node.domain not in ("", "ai.onnx") or not node.input:
+        return
+    for position in _PARAMETERS.get(node.op_type, ()):
+        if position < len(node.input) and walk.axes(node.input[position]):
+            walk.pin(node, node.input[position], "it is one setting for all rows, and each row of a batch would have its own; make it a constant of the model")
+            return
+    if node.op_type in _REPAIRS:
         _REPAIRS[node.op_type](walk, node)
 
 
@@ -217,6 +223,24 @@ def _batch_normalization(walk: Walk, node: onnx.NodeProto) -> None:
     if walk.axes(node.input[0]) and attribute(node, "training_mode", 0):
         walk.pin(node, node.input[0], "it is in training mode: it normalises by the mean and variance of the whole batch; export the model in evaluation mode")
 
+
+_PARAMETERS: dict[str, tuple[int, ...]] = {
+    "ConstantOfShape": (0,),
+    "CumSum": (1,),
+    "Expand": (1,),
+    "OneHot": (1, 2),
+    "Pad": (1, 2, 3),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Squeeze": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Unsqueeze": (1,),
+}
+"""Operators → the inputs that say how the node works, once for everything that it works on."""
 
 _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0}
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")

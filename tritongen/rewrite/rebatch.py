@@ -80,21 +80,42 @@ def _unbatched_inputs(path: Path, signature: Signature) -> Iterator[Diagnostic]:
     """The inputs whose axis 0 cannot be the batch."""
     if not signature.inputs:
         yield problem("TG153", path, "the model has no inputs, so that nothing says how large a batch is", _FIXED_HINT, _CANNOT_BATCH)
+    for tensor, why, hint in _hopeless_inputs(signature):
+        yield _no_batch(path, "input", tensor, why, hint)
+
+
+def may_rebatch(signature: Signature) -> bool:
+    """Whether `rebatch` is worth trying, as far as a signature tells: axis 0 of every input and output may be the batch.
+
+    A fixed vector as input may hold a value for each row, or a setting such as the k of a TopK: it is no hope.
+    """
+    inputs, outputs = signature.inputs, signature.outputs
+    if not inputs or any(len(tensor.shape or ()) == 1 and -1 not in tensor.dims for tensor in inputs):
+        return False
+    fixed = {tensor.shape[0] for tensor in inputs if tensor.shape and isinstance(tensor.shape[0], int)}
+    for tensor in outputs:
+        if tensor.shape == () or (fixed and tensor.shape and isinstance(tensor.shape[0], int) and tensor.shape[0] not in fixed):
+            return False
+    return not any(True for _ in _hopeless_inputs(signature))
+
+
+def _hopeless_inputs(signature: Signature) -> Iterator[tuple[TensorSpec, str, str]]:
+    """Every input whose axis 0 cannot be the batch, why, and what to do."""
     leading = {tensor.shape[0] for tensor in signature.inputs if tensor.shape}
     symbols = {size for size in leading if isinstance(size, str) and size}
     fixed = Counter(tensor.shape[0] for tensor in signature.inputs if tensor.shape and isinstance(tensor.shape[0], int))
     usual = 1 if len(fixed) < len(leading) else fixed.most_common(1)[0][0] if fixed else 1
     for tensor in signature.inputs:
         if tensor.shape is None:
-            yield _no_batch(path, "input", tensor, "the file states no shape for it", "state its shape when exporting")
+            yield tensor, "the file states no shape for it", "state its shape when exporting"
         elif not tensor.shape:
-            yield _no_batch(path, "input", tensor, "it is a scalar", "make it a constant of the model, or give it one value for each row")
+            yield tensor, "it is a scalar", "make it a constant of the model, or give it one value for each row"
         elif isinstance(tensor.shape[0], int) and symbols.intersection(tensor.shape):
             axis = next(axis for axis, size in enumerate(tensor.shape) if size in symbols)
-            yield _no_batch(path, "input", tensor, f"its batch is on axis {axis}", "transpose it inside the model when exporting")
+            yield tensor, f"its batch is on axis {axis}", "transpose it inside the model when exporting"
         elif isinstance(tensor.shape[0], int) and (tensor.shape[0] != usual or tensor.shape[0] < 1):
             other = "that of other inputs is variable" if len(fixed) < len(leading) else f"that of other inputs has {usual}"
-            yield _no_batch(path, "input", tensor, f"it has {tensor.shape[0]}, and {other}", _FIXED_HINT)
+            yield tensor, f"it has {tensor.shape[0]}, and {other}", _FIXED_HINT
 
 
 def _no_batch(path: Path, side: str, tensor: TensorSpec, why: str, hint: str) -> Diagnostic:

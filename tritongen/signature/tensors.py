@@ -5,6 +5,7 @@ Pure values. The readers beside this module (`onnx.py`, later `plan.py`) make th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,13 @@ from tritongen.dtypes import Dtype
 
 Dim = int | str | None
 """A dimension: a fixed size, the name of a symbolic one, or None where the file says nothing about it."""
+
+_ANONYMOUS = re.compile(r"[-?\d]*")
+
+
+def symbol_of(dim: Dim) -> str:
+    """The name of a symbolic dimension, which has the same size wherever it occurs; empty for others, and for what exporters write for want of a name."""
+    return dim if isinstance(dim, str) and not _ANONYMOUS.fullmatch(dim) else ""
 
 
 @dataclass(frozen=True)

@@ -74,13 +74,14 @@ class _StopReading(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A collection whose end was not seen yet."""
+    """A collection whose end was not seen yet; `is_robbed`: it has had entries, of which none could be kept."""
 
     node: Node
     anchor: str | None
     key: Node | None = None
     key_is_merge: bool = False
     merges: list[Node] = field(default_factory=list)
+    is_robbed: bool = False
 
 
 class _Builder:
@@ -169,6 +170,8 @@ class _Builder:
                 for key, entry in self._merged_entries(merged):
                     node.entries.setdefault(key, entry)
             children = [entry.node for entry in node.entries.values()]
+            # Of its keys none could be read, and each was reported: it is not empty.
+            node.faulty = node.faulty or (closed.is_robbed and not node.entries)
         else:
             children = node.items or []
         node.size = 1 + sum(child.size for child in children)
@@ -225,6 +228,7 @@ class _Builder:
                 parent.merges.append(node)
             else:
                 self._entry(parent.node, key, node)
+                parent.is_robbed = parent.is_robbed or not parent.node.entries
 
     def _entry(self, mapping: Node, key: Node, node: Node) -> None:
         entries = mapping.entries

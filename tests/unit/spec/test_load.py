@@ -568,3 +568,9 @@ def test_importing_the_spec_stays_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_mapping_whose_only_key_cannot_be_read_is_not_called_empty(folder):
+    with pytest.raises(SpecError) as refused:
+        folder.load("version: 1\nmodels:\n  - name: m\n    sources: {99999999999999999999: m.onnx}\n")
+    assert [finding.code for finding in refused.value.diagnostics] == ["TG006"]
