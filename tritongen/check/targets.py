@@ -38,7 +38,7 @@ class Target:
 def find_targets(paths: Sequence[Path]) -> tuple[Target, ...]:
     """What each path is; no path means the folder `model_repository` here, or else the current folder.
 
-    Raises InputError (TG070) with every path that cannot be checked.
+    Raises InputError (TG070) with every path that cannot be checked, or that holds nothing to check.
     """
     if not paths:
         return (_default_target(),)
@@ -61,6 +61,7 @@ def _distinct(paths: Sequence[Path]) -> list[Path]:
 
 def _default_target() -> Target:
     if DEFAULT_REPOSITORY.is_dir():
+        _demand_folders(DEFAULT_REPOSITORY)
         return Target(TargetKind.REPOSITORY, DEFAULT_REPOSITORY)
     here = Path()
     kind = _kind_of_folder(here)
@@ -92,7 +93,21 @@ def _folder_target(path: Path) -> Target:
     name = path.resolve().name
     if kind is TargetKind.REPOSITORY and name.isdecimal() and not _folders(path) and os.path.lexists(path.resolve().parent / CONFIG_NAME):
         raise _problem(path, "this is a version of a model, and a model or a repository is expected", f"give the model's folder: {path.resolve().parent}")
+    if kind is TargetKind.REPOSITORY:
+        _demand_folders(path)
     return Target(kind, path)
+
+
+def _demand_folders(repository: Path) -> None:
+    """Raises RepositoryError for a repository with nothing in it that Triton would take for a model: a run that looks at nothing finds everything in order."""
+    try:
+        with os.scandir(repository) as entries:
+            holds_models = any(_is_folder(entry) or (entry.is_symlink() and not Path(entry.path).is_file()) for entry in entries)
+    except OSError as error:
+        raise _unlisted(repository, error) from error
+    if not holds_models:
+        message = "the folder holds no model: it has no sub-folder, and Triton would start and serve nothing"
+        raise _problem(repository, message, _EXAMPLE)
 
 
 def _hint_for_file(path: Path) -> str:
@@ -109,7 +124,7 @@ def _kind_of_folder(path: Path) -> TargetKind:
     try:
         folders = _folders(path)
     except OSError as error:
-        raise _problem(path, f"the folder cannot be listed: {error.strerror}", "give its user the rights to read and enter it (chmod u+rx)") from error
+        raise _unlisted(path, error) from error
     holds_models = any(os.path.lexists(folder / CONFIG_NAME) for folder in folders if not folder.name.isdecimal())
     if holds_models:
         return TargetKind.REPOSITORY
@@ -144,6 +159,10 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208 - names only
     except OSError:
         return []
+
+
+def _unlisted(path: Path, error: OSError) -> RepositoryError:
+    return _problem(path, f"the folder cannot be listed: {error.strerror}", "give its user the rights to read and enter it (chmod u+rx)")
 
 
 def _problem(path: Path, message: str, hint: str) -> RepositoryError:

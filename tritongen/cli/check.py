@@ -53,11 +53,9 @@ def command(
     PATH is a model repository, a model's folder, or a lone config.pbtxt; the default is the folder model_repository here, or else the current folder.
     Several repositories are taken as given to one server. Settings: [tool.tritongen.check] in pyproject.toml, or [check] in tritongen.toml.
     """
-    from tritongen.check.engine import findings_of, load_groups
     from tritongen.check.explain import explain as page
-    from tritongen.check.fix import plan_fixes, write_fixes
-    from tritongen.check.settings import Settings, find_settings
-    from tritongen.check.targets import find_targets
+    from tritongen.check.settings import Settings
+    from tritongen.errors import InputError
 
     if explain is not None:
         click.echo(page(explain), nl=False)
@@ -65,24 +63,37 @@ def command(
     if diff and form != "text" and output is None:
         raise click.UsageError("--diff prints a patch, and --format another report: name a file for the report with -o")
     given = Settings(release, gpus, no_auto_complete, _words(select), _words(ignore), strict)
+    try:
+        return _check(paths, given, form, output, fix=fix, diff=diff)
+    except InputError as error:
+        if form != "text":
+            # A program that reads the report finds one, whatever the exit code.
+            _write(_failure(error.diagnostics, form), output)
+        raise
+
+
+def _check(paths: tuple[Path, ...], given: Settings, form: str, output: Path | None, *, fix: bool, diff: bool) -> int:
+    """Look, mend, report; returns the exit code. Raises InputError for what cannot be looked at or written."""
+    from tritongen.check.engine import findings_of, load_groups
+    from tritongen.check.fix import plan_fixes, write_fixes
+    from tritongen.check.settings import find_settings
+    from tritongen.check.targets import find_targets
+
     settings = given.over(find_settings(Path()))
     options = _options(settings)
     groups = load_groups(find_targets(paths), options.server)
     models = sum(len(group.asked) for group in groups)
-    if not (fix or diff):
-        findings = findings_of(groups, options)
-        _write(_report(findings, form, models, None), output)
-        return _exit_code(findings, strict=bool(settings.strict))
-    outcome = plan_fixes(groups, options)
-    if diff:
+    outcome = plan_fixes(groups, options) if fix or diff else None
+    if fix and outcome is not None and not diff:
+        write_fixes(outcome.files)
+        _write(_report(outcome.left, form, models, outcome), output)
+        return _exit_code(outcome.left, strict=bool(settings.strict))
+    findings = findings_of(groups, options)
+    if outcome is not None:
         _show_diff(outcome)
-        findings = findings_of(groups, options)
-        if output is not None:
-            _write(_report(findings, form, models, None), output)
-        return _exit_code(findings, strict=bool(settings.strict))
-    write_fixes(outcome.files)
-    _write(_report(outcome.left, form, models, outcome), output)
-    return _exit_code(outcome.left, strict=bool(settings.strict))
+    if outcome is None or output is not None:
+        _write(_report(findings, form, models, None), output)
+    return _exit_code(findings, strict=bool(settings.strict))
 
 
 def _words(options: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -131,6 +142,18 @@ def _report(findings: tuple[CheckFinding, ...], form: str, models: int, outcome:
     from tritongen.report.checked import format_check
 
     return format_check(findings, models=models, outcome=outcome)
+
+
+def _failure(diagnostics: tuple[Diagnostic, ...], form: str) -> str:
+    """The report of a run that could not do what it was asked."""
+    from tritongen.check.reading import described
+
+    findings = tuple(described(diagnostic) for diagnostic in diagnostics)
+    if form == "sarif":
+        from tritongen.report.sarif import format_sarif
+
+        return format_sarif((), failures=findings)
+    return _report(findings, form, 0, None)
 
 
 def _show_diff(outcome: FixOutcome) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from tritongen.check.codes import CodeEntry, codes
 from tritongen.check.findings import CheckFinding
-from tritongen.diagnostics import Location, Severity
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.report.github import relative_path
 from tritongen.report.text import printable
 
@@ -21,9 +21,12 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
 
 
-def format_sarif(findings: Sequence[CheckFinding]) -> str:
-    """One SARIF log with one run, and a final newline. It describes the rules that have findings; locations are URIs relative to the current folder."""
-    used = sorted({finding.diagnostic.code for finding in findings})
+def format_sarif(findings: Sequence[CheckFinding], *, failures: Sequence[CheckFinding] = ()) -> str:
+    """One SARIF log with one run, and a final newline. It describes the rules that have findings; locations are URIs relative to the current folder.
+
+    `failures` are the reasons for which nothing could be checked. They are notifications of the run, and no results: they say nothing about the models.
+    """
+    used = sorted({finding.diagnostic.code for finding in (*findings, *failures)})
     rules = {code: index for index, code in enumerate(used)}
     driver: dict[str, Any] = {"name": "tritongen", "rules": [_rule(codes()[code]) for code in used]}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # a checkout that was never installed has no version
@@ -31,6 +34,7 @@ def format_sarif(findings: Sequence[CheckFinding]) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": [_notification(failure, rules) for failure in failures]}],
         "results": [_result(finding, rules) for finding in findings],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
@@ -56,18 +60,23 @@ def _markdown(entry: CodeEntry) -> str:
 
 
 def _result(finding: CheckFinding, rules: dict[str, int]) -> dict[str, Any]:
-    diagnostic = finding.diagnostic
+    code = finding.diagnostic.code
+    properties = {"consequence": finding.consequence, "model": printable(finding.diagnostic.model)}
+    return {"ruleId": code, "ruleIndex": rules[code], **_said(finding.diagnostic), "properties": properties}
+
+
+def _notification(failure: CheckFinding, rules: dict[str, int]) -> dict[str, Any]:
+    code = failure.diagnostic.code
+    return {"associatedRule": {"id": code, "index": rules[code]}, **_said(failure.diagnostic)}
+
+
+def _said(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Level, words and place, which results and notifications have alike."""
     text = diagnostic.message + (f"\n{diagnostic.hint}" if diagnostic.hint else "")
-    result: dict[str, Any] = {
-        "ruleId": diagnostic.code,
-        "ruleIndex": rules[diagnostic.code],
-        "level": _LEVELS[diagnostic.severity],
-        "message": {"text": "\n".join(printable(line) for line in text.splitlines())},
-        "properties": {"consequence": finding.consequence, "model": printable(diagnostic.model)},
-    }
+    said: dict[str, Any] = {"level": _LEVELS[diagnostic.severity], "message": {"text": "\n".join(printable(line) for line in text.splitlines())}}
     if diagnostic.location is not None:
-        result["locations"] = [{"physicalLocation": _physical(diagnostic.location)}]
-    return result
+        said["locations"] = [{"physicalLocation": _physical(diagnostic.location)}]
+    return said
 
 
 def _physical(location: Location) -> dict[str, Any]:

@@ -35,7 +35,21 @@ def test_models_named_by_numbers_are_models(add_model, tmp_path):
     assert kinds(tmp_path / "repository") == ["repository"]
 
 
-def test_an_empty_folder_is_a_repository_without_models(tmp_path):
+def test_a_folder_without_models_is_said_with_and_without_a_path(tmp_path, monkeypatch):
+    (tmp_path / "model_repository").mkdir()
+    (tmp_path / "model_repository/model.onnx").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    for paths in ([], [Path("model_repository")], [tmp_path / "model_repository"]):
+        with pytest.raises(InputError, match="holds no model") as caught:
+            find_targets(paths)
+        assert [diagnostic.code for diagnostic in caught.value.diagnostics] == ["TG070"]
+    monkeypatch.chdir("model_repository")
+    with pytest.raises(InputError, match="no model repository here"):
+        find_targets([])
+
+
+def test_a_link_that_leads_nowhere_is_something_to_check(tmp_path):
+    (tmp_path / "m").symlink_to(tmp_path / "missing")
     assert kinds(tmp_path) == ["repository"]
 
 

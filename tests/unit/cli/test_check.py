@@ -90,6 +90,37 @@ def test_formats_and_output_file(config, tritongen, tmp_path):
     assert (mended["diagnostics"], mended["summary"]["fixed"]) == ([], 2)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "settings", "code"),
+    [(["missing"], "", "TG070"), (["--release", "25.8"], "", "TG072"), ([], "[checks]\n", "TG073"), (["--select", "TG9999"], "", "TG071")],
+)
+def test_a_program_gets_its_report_where_nothing_could_be_checked_too(config, tritongen, tmp_path, arguments, settings, code):
+    if settings:
+        (tmp_path / "tritongen.toml").write_text(settings)
+    result = tritongen("check", *arguments, "--format", "json")
+    data = json.loads(result.out)
+    assert (result.code, [one["code"] for one in data["diagnostics"]]) == (2, [code])
+    assert code in result.err
+    assert data["summary"] == {"models": 0, "errors": 1, "warnings": 0, "advice": 0, "fixable": 0, "fixed": 0}
+    result = tritongen("check", *arguments, "--format", "sarif", "-o", tmp_path / "out.sarif")
+    assert (result.code, result.out) == (2, "")
+    (run,) = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    assert run["results"] == []
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert [one["associatedRule"]["id"] for one in run["invocations"][0]["toolExecutionNotifications"]] == [code]
+    assert tritongen("check", *arguments, "--format", "github").out.count(f"title={code}") == 1
+
+
+def test_a_fix_that_cannot_be_written_is_in_the_report(config, tritongen, tmp_path, monkeypatch):
+    def refuse(self, target):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    result = tritongen("check", *ONLY_SYNTAX, "--fix", "--format", "json")
+    assert result.code == 2
+    assert [one["code"] for one in json.loads(result.out)["diagnostics"]] == ["TG078"]
+
+
 def test_explain_says_all_and_checks_nothing(config, tritongen):
     result = tritongen("check", "--explain", "tg208")
     assert result.code == 0
