@@ -99,6 +99,7 @@ def _preferred_problems(sizes: list[int], most: int | None) -> Iterator[Pydantic
             code="TG015",
             consequence="Triton refuses a preferred size above max_batch_size",
             hint=f"remove preferred, or set max to {max(sizes)} or more{rewrite}",
+            beside=("max",),
         )
         return
     if above:
@@ -108,6 +109,7 @@ def _preferred_problems(sizes: list[int], most: int | None) -> Iterator[Pydantic
             code="TG015",
             consequence="Triton refuses to load a model whose preferred batch size is above max_batch_size",
             hint=f"raise max to {max(above)}{rewrite}, or {f'prefer {fitting}' if fitting else 'remove preferred'}",
+            beside=("max",),
         )
     yield from disorder
 

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from tritongen.sources.flow import yaml_flow
 from tritongen.spec.models import ModelSpec, Precision, Spec
 from tritongen.spec.values import describe
 
@@ -71,15 +72,19 @@ _BACKEND_SECTIONS = (("onnxruntime",), ("onnxruntime", "cuda"), ("onnxruntime", 
 """Sections whose keys people look for beside the section, under the names that ONNX Runtime has for them."""
 
 
+_LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
+
+
 @dataclass(frozen=True)
 class Wording:
-    """What a finding says. `at_key` is True where the key itself is wrong, not its value."""
+    """What a finding says. `at_key` is True where the key itself is wrong, not its value; `beside` is the key that it disagrees with, as in `problem`."""
 
     code: str
     message: str
     hint: str = ""
     consequence: str = ""
     at_key: bool = False
+    beside: tuple[str, ...] = ()
 
 
 def word(error: ErrorDetails) -> Wording:
@@ -87,24 +92,29 @@ def word(error: ErrorDetails) -> Wording:
     kind, context, value = error["type"], error.get("ctx", {}), error["input"]
     path: Path = tuple(error["loc"])
     if kind == "tritongen":
-        return Wording(context["code"], context["message"], context["hint"], context["consequence"])
+        return Wording(context["code"], context["message"], context["hint"], context["consequence"], beside=context["beside"])
     if kind == "unit":
-        return Wording("TG012", context["message"], "write the number and its unit together")
+        return Wording("TG012", context["message"], context["hint"])
     if kind == "extra_forbidden":
         return _unknown_key(path)
     if kind == "missing":
         return _missing_key(path)
     if kind == "literal_error":
         return _not_a_choice(path, value, context["expected"])
-    if kind in ("greater_than_equal", "less_than_equal", "greater_than"):
-        limit = f"more than {context['gt']:g}" if "gt" in context else f"at least {context['ge']}" if "ge" in context else f"at most {context['le']:g}"
+    if kind in ("greater_than_equal", "less_than_equal", "greater_than", "less_than"):
+        limit = next(f"{words} {_number(context[key])}" for key, words in _LIMITS.items() if key in context)
         return Wording("TG011", f"must be {limit}, and it is {value}", f"write a number that is {limit}")
     if kind == "too_short":
         return Wording("TG011", "the list is empty", "add an entry" if path == ("models",) else "add an entry, or remove the key")
-    return _wrong_kind(kind, value, error["msg"])
+    return _wrong_kind(kind, path, value, error["msg"])
 
 
-def _wrong_kind(kind: str, value: object, original: str) -> Wording:
+def _number(limit: float) -> str:
+    """A limit, exact: whole numbers without an exponent."""
+    return str(int(limit)) if limit == int(limit) else str(limit)
+
+
+def _wrong_kind(kind: str, path: Path, value: object, original: str) -> Wording:
     """A value of another kind than the key takes."""
     if kind in ("int_type", "int_from_float", "int_parsing"):
         is_digits = isinstance(value, str) and value.strip().isdigit()
@@ -120,7 +130,9 @@ def _wrong_kind(kind: str, value: object, original: str) -> Wording:
         hint = f"write [{value}]" if isinstance(value, str | int | float) else "write a list: [..., ...], or one entry a line, each after '- '"
         return Wording("TG010", f"expected a list, got {describe(value)}", hint)
     if kind in ("model_type", "model_attributes_type", "dict_type", "mapping_type"):
-        return Wording("TG010", f"expected a mapping (key: value), got {describe(value)}", "write {key: value}, or one key: value a line, indented")
+        example = _example_at(path)
+        hint = f"write {path[-1]}: {yaml_flow(example)}, say" if example else "write {key: value}, or one key: value a line, indented"
+        return Wording("TG010", f"expected a mapping (key: value), got {describe(value)}", hint)
     return Wording("TG010", f"{original[:1].lower()}{original[1:]}, got {describe(value)}")
 
 
@@ -184,22 +196,36 @@ def _not_a_choice(path: Path, value: object, expected: str) -> Wording:
 
 def fields_at(path: Sequence[str | int]) -> dict[str, str]:
     """The valid keys at this place of a spec with their descriptions; empty where the keys are free (tensor names) or no mapping is expected."""
+    model = _part_at(path)
+    if model is None:
+        return {}
+    first = {"name": "", "source": ""} if model is ModelSpec else {}  # the keys that everybody starts with
+    return first | {field.alias or name: field.description or "" for name, field in model.model_fields.items()}
+
+
+def _example_at(path: Sequence[str | int]) -> Any:
+    """What a mapping at this place may look like; None where that is not known, or is too much for a line."""
+    model = _part_at(path)
+    extra = model.model_config.get("json_schema_extra") if model is not None and path and isinstance(path[-1], str) else None
+    examples = extra.get("examples") if isinstance(extra, dict) else None
+    return examples[0] if isinstance(examples, list) and len(path) > 1 else None
+
+
+def _part_at(path: Sequence[str | int]) -> type[BaseModel] | None:
+    """The part of a spec that is expected at this place; None where it is none."""
     model: type[BaseModel] | None = Spec
     rest = list(path)
     while rest and model is not None:
         part = rest.pop(0)
         field = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
         if field is None:
-            return {}
+            return None
         names_first = _is_mapping(field.annotation)
         model = _model_inside(field.annotation)
         while rest and (isinstance(rest[0], int) or names_first):
             names_first = names_first and isinstance(rest[0], int)
             rest.pop(0)
-    if model is None:
-        return {}
-    first = {"name": "", "source": ""} if model is ModelSpec else {}  # the keys that everybody starts with
-    return first | {field.alias or name: field.description or "" for name, field in model.model_fields.items()}
+    return model
 
 
 def _is_mapping(annotation: Any) -> bool:

@@ -162,7 +162,13 @@ def _gpu_problems(gpus: list[int], kind: str) -> Iterator[PydanticCustomError]:
         consequence = f"Triton refuses to load a model with gpus in a group of kind {kind}"
         if kind == "auto":
             consequence = "Triton reads kind auto as cpu where a listed GPU is missing, and then refuses the model"
-        yield problem(f"gpus is for kind: gpu, and the kind is {kind}", code="TG015", consequence=consequence, hint="write kind: gpu, or remove gpus")
+        yield problem(
+            f"gpus is for kind: gpu, and the kind is {kind}",
+            code="TG015",
+            consequence=consequence,
+            hint="write kind: gpu, or remove gpus",
+            beside=("kind",),
+        )
     if twice := [gpu for gpu in dict.fromkeys(gpus) if gpus.count(gpu) > 1]:
         message = f"GPU {twice[0]} is listed twice" if len(twice) == 1 else f"GPUs {listed(twice)} are listed twice"
         yield problem(message, hint=f"write gpus: {list(dict.fromkeys(gpus))}, and use count for more copies on one GPU")

@@ -137,6 +137,7 @@ class ModelSpec(
                 code="TG015",
                 consequence="Triton refuses to load a model when a warmup sample is larger than max_batch_size",
                 hint="write warmup: [1]" if off else f"warm up sizes up to {batching.max}, or raise batching.max to {max(above)}",
+                beside=("batching", "max"),
             )
             problems.append(fault)
         raise_all([*problems, *order_problems(sizes, "batch sizes", most=most)], value)

@@ -163,5 +163,6 @@ class OnnxRuntime(
                 code="TG015",
                 consequence="ONNX Runtime refuses every request",
                 hint="remove cpu:0 from arena_shrinkage, or enable_mem_arena",
+                beside=("enable_mem_arena",),
             )
         return devices

@@ -35,6 +35,18 @@ class Places:
         parts = (self.find(path[:length]) for length in range(1, len(path) + 1))
         return self.root.faulty or any(found.node.faulty for length, found in enumerate(parts, 1) if found.depth == length)
 
+    def beside(self, path: KeyPath, other: tuple[str, ...]) -> tuple[str, Location] | None:
+        """The name and place of another key, whose path goes on from the mapping that holds the last key of `path`; None where the text does not have it.
+
+        A short form such as `batching: none` stands for the keys inside it.
+        """
+        holder = path[:-1]
+        for length in range(len(other), 0, -1):
+            here = (*holder, *other[:length])
+            if self.find(here).depth == len(here) - self.is_inherited(here):
+                return ".".join(other[:length]), self.of_key(here)
+        return None
+
     def of_key(self, path: KeyPath) -> Location:
         """Where a key stands, or the last part of its path that exists."""
         return self.source.location(self.find(path).key_start)

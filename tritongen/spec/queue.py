@@ -103,6 +103,13 @@ class Queue(QueuePolicy, json_schema_extra={"examples": [{"max_queue_size": 64, 
         why="to bound how much, or how long, requests of one level may wait",
     )
 
+    @field_validator("overload")
+    @classmethod
+    def _late_ones_are_rejected(cls, overload: str, info: ValidationInfo) -> str:
+        if overload == "reject" and info.data.get("timeout_action") == "delay":
+            raise _kept(None)
+        return overload
+
     @field_validator("default_priority_level")
     @classmethod
     def _default_is_a_level(cls, level: int | None, info: ValidationInfo) -> int | None:
@@ -113,6 +120,7 @@ class Queue(QueuePolicy, json_schema_extra={"examples": [{"max_queue_size": 64, 
                 code="TG015",
                 consequence="Triton refuses to load the model",
                 hint=f"write a level from 1 to {levels}, or raise priority_levels to {level}",
+                beside=("priority_levels",),
             )
         return level
 
@@ -124,22 +132,37 @@ class Queue(QueuePolicy, json_schema_extra={"examples": [{"max_queue_size": 64, 
         faults = []
         if (info.data.get("priority_levels") or 0) > 1:
             message = f"preserve_ordering keeps the order of requests, and priority_levels: {info.data['priority_levels']} lets some overtake others"
-            faults.append(_disorder(message, "remove preserve_ordering, or priority_levels"))
+            faults.append(_disorder(message, "remove preserve_ordering, or priority_levels", "priority_levels"))
         if info.data.get("timeout_action") == "delay" and info.data.get("default_timeout_us"):
             message = "preserve_ordering keeps the order of requests, and timeout_action: delay moves late ones back"
-            faults.append(_disorder(message, "write timeout_action: reject, or remove preserve_ordering"))
+            faults.append(_disorder(message, "write timeout_action: reject, or remove preserve_ordering", "timeout_action"))
         raise_all(faults, preserve)
         return preserve
 
     @field_validator("priority_queue_policy")
     @classmethod
     def _policies_fit(cls, policies: Mapping[int, QueuePolicy], info: ValidationInfo) -> Mapping[int, QueuePolicy]:
-        raise_all(list(_policy_problems(policies, info.data.get("priority_levels"), preserve=bool(info.data.get("preserve_ordering")))), policies)
+        problems = list(_policy_problems(policies, info.data.get("priority_levels"), preserve=bool(info.data.get("preserve_ordering"))))
+        if info.data.get("overload") == "reject":
+            problems += [_kept(level) for level, policy in policies.items() if policy.timeout_action == "delay"]
+        raise_all(problems, policies)
         return policies
 
 
-def _disorder(message: str, hint: str) -> PydanticCustomError:
-    return problem(message, code="TG015", consequence="Triton refuses to load the model", hint=hint)
+def _kept(level: int | None) -> PydanticCustomError:
+    """Requests that `overload: reject` would turn away are kept by a key beside it, or by the policy of a level."""
+    whose = "timeout_action" if level is None else f"the timeout_action of level {level}"
+    return problem(
+        f"overload: reject turns late requests away, and {whose} is delay, which serves them after all others",
+        code="TG015",
+        consequence="under load more and more requests that are too late anyway would be served",
+        hint="write timeout_action: reject, or remove overload and state max_queue_size and default_timeout",
+        beside=("timeout_action" if level is None else "overload",),
+    )
+
+
+def _disorder(message: str, hint: str, other: str) -> PydanticCustomError:
+    return problem(message, code="TG015", consequence="Triton refuses to load the model", hint=hint, beside=(other,))
 
 
 def _policy_problems(policies: Mapping[int, QueuePolicy], levels: int | None, *, preserve: bool) -> Iterator[PydanticCustomError]:
@@ -151,9 +174,10 @@ def _policy_problems(policies: Mapping[int, QueuePolicy], levels: int | None, *,
             code="TG015",
             consequence="Triton refuses to load the model",
             hint=f"write levels from 1 to {levels}, or raise priority_levels to {above[-1]}",
+            beside=("priority_levels",),
         )
     for level, policy in policies.items():
         if preserve and policy.delays:
             late = duration_text(policy.default_timeout_us or 0)
             message = f"preserve_ordering keeps the order of requests, and the policy of level {level} moves those back that waited {late}"
-            yield _disorder(message, "write timeout_action: reject there, or remove preserve_ordering")
+            yield _disorder(message, "write timeout_action: reject there, or remove preserve_ordering", "preserve_ordering")

@@ -152,7 +152,7 @@ class Ragged(
         for name in dict.fromkeys(name for entry in entries for name in entry.names):
             if name in info.data.get("inputs", {}):
                 message = f"'{name}' is among batch_inputs, which no request sends, and among ragged.inputs, which every request sends"
-                problems.append(problem(message, code="TG015", hint="remove it from one of the two"))
+                problems.append(problem(message, code="TG015", hint="remove it from one of the two", beside=("inputs", name)))
         raise_all(problems, entries)
         return entries
 
@@ -196,6 +196,7 @@ class Requests(Strict):
                 code="TG015",
                 consequence="no two requests would ever share a batch",
                 hint="remove ragged, or write batching: {max: 8} for this model",
+                beside=("batching", "max"),
             )
         return ragged
 
@@ -210,6 +211,7 @@ class Requests(Strict):
                     code="TG015",
                     consequence="ONNX Runtime's backend refuses an optional input of a model that batches",
                     hint="remove one of the two",
+                    beside=("ragged",),
                 )
             )
         raise_all(problems, names)

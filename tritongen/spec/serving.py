@@ -12,7 +12,7 @@ from tritongen.spec.slo import Slo
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.tensorrt import TensorRT
 from tritongen.spec.values import Flag, ModelVersion, PositiveInt, Warmup
-from tritongen.spec.versions import VersionPolicy
+from tritongen.spec.versions import PolicyField, VersionPolicy
 
 Backend = Literal["onnxruntime", "tensorrt"]
 Accelerator = Literal["none", "cuda", "tensorrt", "openvino"]
@@ -94,7 +94,7 @@ class Serving(Strict):
         sets="model_warmup",
         why="none for a faster start; a list where other sizes are the usual ones. Each sample is run in ONNX Runtime before it is written",
     )
-    versions: VersionPolicy = setting(
+    versions: PolicyField = setting(
         "Which version folders Triton serves. Default: the latest one.",
         default_factory=VersionPolicy,
         sets="version_policy",

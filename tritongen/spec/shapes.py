@@ -40,6 +40,7 @@ class ShapeRange(Strict, json_schema_extra={"examples": [{"min": [16], "opt": [1
                 f"{info.field_name} has {len(dims)} dimension{'s' * (len(dims) != 1)} and {name} has {len(lower)}",
                 code="TG015",
                 hint="give min, opt and max the same number of dimensions, without the batch dimension",
+                beside=(name,),
             )
         problems = [
             problem(
@@ -47,6 +48,7 @@ class ShapeRange(Strict, json_schema_extra={"examples": [{"min": [16], "opt": [1
                 code="TG015",
                 consequence="TensorRT refuses a profile in which min <= opt <= max does not hold",
                 hint="order each dimension so that min <= opt <= max",
+                beside=(name,),
             )
             for index, (low, high) in enumerate(zip(lower, dims, strict=True))
             if low > high

@@ -39,6 +39,7 @@ class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms"}]
                 code="TG015",
                 consequence=f"what {key[1:]} of 100 requests keep, {name[1:]} of 100 keep too",
                 hint=f"write {key}: {duration_text(below_us)} or more, or lower {name}",
+                beside=(name,),
             )
         return limit_us
 

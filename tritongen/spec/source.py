@@ -149,5 +149,6 @@ class Sourced(Strict):
                 code="TG015",
                 consequence="it is not clear which file a version is",
                 hint="put the file into sources under a number of its own, or remove sources",
+                beside=("sources",),
             )
         return handler(value)

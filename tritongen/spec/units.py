@@ -31,9 +31,18 @@ SIZE_UNITS: Mapping[str, int] = {
 }
 """Bytes per unit."""
 
+_TOGETHER = "write the number and its unit together"
 _LARGEST = 2**63 - 1  # the largest value that fits both Triton's int64 and its uint64 fields
 _NUMBER = r"[0-9]{1,19}(?:\.[0-9]{1,19})?"
 _QUANTITY = re.compile(rf"(?P<sign>[+-]?)(?P<number>{_NUMBER}) ?(?P<unit>[A-Za-z]*)")
+
+
+class UnitError(ValueError):
+    """A text that is no quantity: what is wrong with it, and what to write."""
+
+    def __init__(self, message: str, hint: str = _TOGETHER) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def _pattern(units: Mapping[str, int]) -> str:
@@ -48,7 +57,7 @@ SIZE_PATTERN = _pattern(SIZE_UNITS)
 def parse_duration(value: object) -> int:
     """Microseconds meant by a text such as `500us`, `2ms`, `1.5s`, `1m` or `1h`.
 
-    Raises ValueError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a microsecond: the message names the units.
+    Raises UnitError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a microsecond: the message names the units.
     """
     return _parse(value, DURATION_UNITS, what="duration", example="2ms", smallest="microsecond")
 
@@ -56,7 +65,7 @@ def parse_duration(value: object) -> int:
 def parse_size(value: object) -> int:
     """Bytes meant by a text such as `512MB` (powers of 1000) or `4GiB` (powers of 1024).
 
-    Raises ValueError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a byte: the message names the units.
+    Raises UnitError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a byte: the message names the units.
     """
     return _parse(value, SIZE_UNITS, what="size", example="4GiB", smallest="byte")
 
@@ -73,28 +82,29 @@ def duration_text(microseconds: int) -> str:
 
 
 def _parse(value: object, units: Mapping[str, int], *, what: str, example: str, smallest: str) -> int:
-    """The value in the smallest unit. Raises ValueError with a sentence for people."""
+    """The value in the smallest unit. Raises UnitError with a sentence for people."""
     known = ", ".join(units)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f"{value} has no unit; a {what} is written like {example} (units: {known})")
+        raise UnitError(f"{value} has no unit; a {what} is written like {example} (units: {known})")
     if not isinstance(value, str):
-        raise ValueError(f"expected a {what} such as {example} (units: {known})")
+        raise UnitError(f"expected a {what} such as {example} (units: {known})")
     match = _QUANTITY.fullmatch(value)
     if match is None:
-        raise ValueError(f"{value[:60]!r} is not a {what}; it is written as a number and a unit, like {example} (units: {known})")
+        raise UnitError(f"{value[:60]!r} is not a {what}; it is written as a number and a unit, like {example} (units: {known})")
     if match["sign"]:
         kind = "negative" if match["sign"] == "-" else "written with a sign"
-        raise ValueError(f"{value!r} is {kind}; a {what} is zero or more, like {example}")
+        raise UnitError(f"{value!r} is {kind}; a {what} is zero or more, like {example}", "write it without a sign")
     unit = match["unit"]
     if not unit:
-        raise ValueError(f"{value!r} has no unit; a {what} is written like {example} (units: {known})")
+        raise UnitError(f"{value!r} has no unit; a {what} is written like {example} (units: {known})")
     if unit not in units:
-        raise ValueError(f"{value!r} has the unknown unit {unit!r}; a {what} has one of {known}")
+        raise UnitError(f"{value!r} has the unknown unit {unit!r}; a {what} has one of {known}", f"write one of {known}")
     exact = Fraction(match["number"]) * units[unit]
     if exact > _LARGEST:
-        raise ValueError(f"{value!r} is too large: Triton counts at most {_LARGEST} {smallest}s")
+        raise UnitError(f"{value!r} is too large: Triton counts at most {_LARGEST} {smallest}s", "write a smaller one")
     if exact.denominator != 1:
-        raise ValueError(f"{value!r} is not a whole number of {smallest}s, which is the smallest unit there is")
+        nearest = f"{max(1, round(exact))}{next(iter(units))}"
+        raise UnitError(f"{value!r} is not a whole number of {smallest}s, which is the smallest unit there is", f"write {nearest}")
     return int(exact)
 
 
@@ -102,16 +112,20 @@ def _as_duration(value: object) -> int:
     """`parse_duration` for pydantic."""
     try:
         return parse_duration(value)
-    except ValueError as error:
-        raise PydanticCustomError("unit", "{message}", {"message": str(error)}) from error
+    except UnitError as error:
+        raise _unit_problem(error) from error
 
 
 def _as_size(value: object) -> int:
     """`parse_size` for pydantic."""
     try:
         return parse_size(value)
-    except ValueError as error:
-        raise PydanticCustomError("unit", "{message}", {"message": str(error)}) from error
+    except UnitError as error:
+        raise _unit_problem(error) from error
+
+
+def _unit_problem(error: UnitError) -> PydanticCustomError:
+    return PydanticCustomError("unit", "{message}", {"message": str(error), "hint": error.hint})
 
 
 Duration = Annotated[int, BeforeValidator(_as_duration), WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["500us", "2ms", "1.5s"]})]
@@ -123,7 +137,7 @@ Size = Annotated[int, BeforeValidator(_as_size), WithJsonSchema({"type": "string
 
 def _check_some(value: int) -> int:
     if value == 0:
-        raise PydanticCustomError("unit", "{message}", {"message": "a size of 0 is no memory at all; it is written like 4GiB"})
+        raise _unit_problem(UnitError("a size of 0 is no memory at all; it is written like 4GiB", "write a size above 0, or leave the key out"))
     return value
 
 

@@ -99,6 +99,8 @@ class Check:
         own = str(path[-1])
         named = not key or wording.message.startswith((f"{own}:", f"{own} "))  # the sentence names its key itself
         message = wording.message if named else f"{key}: {wording.message}"
+        if wording.beside and (other := self.places.beside(path, wording.beside)):
+            message += f"; {other[0]} is at {other[1]}"
         if name and self.places.is_inherited(path):
             message = f"model {name!r}: {message}"
         return Diagnostic(wording.code, message, location, consequence=wording.consequence, hint=wording.hint, model=name)

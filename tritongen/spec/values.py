@@ -21,9 +21,12 @@ INT64_MAX = 2**63 - 1
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def problem(message: str, *, code: str = "TG011", hint: str = "", consequence: str = "") -> PydanticCustomError:
-    """An error for pydantic that carries a whole finding: `code` and the sentences of `tritongen.diagnostics.Diagnostic`."""
-    return PydanticCustomError("tritongen", "{message}", {"message": message, "code": code, "hint": hint, "consequence": consequence})
+def problem(message: str, *, code: str = "TG011", hint: str = "", consequence: str = "", beside: tuple[str, ...] = ()) -> PydanticCustomError:
+    """An error for pydantic that carries a whole finding: `code` and the sentences of `tritongen.diagnostics.Diagnostic`.
+
+    `beside`: the path of the other key where two disagree, from the mapping on that holds the one at fault.
+    """
+    return PydanticCustomError("tritongen", "{message}", {"message": message, "code": code, "hint": hint, "consequence": consequence, "beside": beside})
 
 
 def raise_all(problems: Sequence[PydanticCustomError], value: object) -> None:

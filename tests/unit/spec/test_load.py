@@ -1,6 +1,7 @@
 """From a spec file to values, and from mistakes to findings."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -361,7 +362,8 @@ class TestOneFindingForOneMistake:
     )
     def test_in_a_model(self, folder, text, code, at, message):
         finding = folder.model_finding(text)
-        assert (finding.code, finding.message, finding.model) == (code, message, "m")
+        said = re.sub(r"; [\w.]+ is at \S+:\d+:\d+$", "", finding.message) if code == "TG015" else finding.message
+        assert (finding.code, said, finding.model) == (code, message, "m")
         assert finding.location.line == 3
         assert finding.location.text[finding.location.column - 1 :].startswith(at)
         assert finding.hint
