@@ -58,6 +58,7 @@ class Probe:
         fails: rules that must say that requests fail, by mode.
         says: rules that must say something else (ignored, misbehaves) of a model that loads without a word.
         crashes: whether the server may crash instead of refusing.
+        of_the_build: whether the verdict holds for the recorded CPU build alone. `check` is not told the build: it warns.
         refused_here: False where this machine's newer ONNX Runtime, or an adapted copy, serves what release 24.10 refuses.
     """
 
@@ -74,6 +75,7 @@ class Probe:
     says: frozenset[str] = frozenset()
     crashes: bool = False
     refused_here: bool = True
+    of_the_build: bool = False
 
     def outcome(self, *, auto_complete: bool) -> str:
         """What the server said in this mode; LOADS where it loaded."""
@@ -233,6 +235,7 @@ PROBES: tuple[Probe, ...] = (
         _codes("TG290"),
         fields={"optimization": _accelerator("cpu", "openvino")},
         refused_here=False,
+        of_the_build=True,
     ),
     Probe(
         "c10a_pref16",

@@ -13,12 +13,14 @@ its place:
 with `beside` the codes of advice that any such tree gets, whatever the case is about; `not_live` says why the embedded server cannot be asked about it. An
 empty folder is kept by a file named `.keep`, which is not copied.
 `NAME.py.txt` becomes NAME.py; so tools that look after the Python of this project leave it alone.
-`NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes.
+`NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes,
+`NAME.fifo` a pipe NAME.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -51,6 +53,8 @@ def build_tree(source: Path, target: Path) -> Path:
             destination.with_name(path.name.removesuffix(".link")).symlink_to(path.read_text().strip())
         elif path.name.endswith(".bytes"):
             destination.with_name(path.name.removesuffix(".bytes")).write_bytes(bytes(int(path.read_text())))
+        elif path.name.endswith(".fifo"):
+            os.mkfifo(destination.with_name(path.name.removesuffix(".fifo")))
         else:
             shutil.copyfile(path, destination)
     return target

@@ -35,7 +35,7 @@ class LoadedModel:
     @property
     def parses(self) -> bool:
         """Whether its config could be read; rules about a config say nothing about one that Triton cannot read either."""
-        return self.read.ok and not (self.context.folder and self.context.folder.config_problem)
+        return self.context.parses
 
 
 def load_model(folder: ModelFolder, server: ServerFacts) -> LoadedModel:
@@ -55,7 +55,7 @@ def large_lone_config(path: Path, size: int, server: ServerFacts) -> LoadedModel
 
 
 def _lone(path: Path, read: ReadConfig, server: ServerFacts, text: bytes) -> LoadedModel:
-    return LoadedModel(ModelContext(read.config.name, read.config, True, server, read.locate, text=text), read, path)
+    return LoadedModel(ModelContext(read.config.name, read.config, True, server, read.locate, text=text, parses=read.ok), read, path)
 
 
 def reload_config(model: LoadedModel, text: bytes) -> LoadedModel:
@@ -74,7 +74,7 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
     if not config.name:
         # A protobuf string is UTF-8, which a folder's name need not be.
         config.name = os.fsencode(folder.name).decode(errors="replace")
-    context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text)
+    context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text, read.ok and not folder.config_problem)
     look = _LOOKS.get(context.resolved.backend)
     if look is None:
         return context, read
@@ -90,7 +90,7 @@ def _model_file(folder: ModelFolder, name: str) -> ModelFile:
         # With external data a model may be a folder that holds model.onnx and its data.
         name = f"{name}/model.onnx"
         facts = folder.entries.get(name)
-    if facts is None or facts.kind != "file":
+    if facts is None or not facts.can_be_read:
         return ModelFile()
     path = folder.path / name
     try:
@@ -103,7 +103,7 @@ def _model_file(folder: ModelFolder, name: str) -> ModelFile:
 def _plan_file(folder: ModelFolder, name: str) -> ModelFile:
     """The beginning of a version's TensorRT plan; nothing where there is none that can be read."""
     facts = folder.entries.get(name)
-    if facts is None or facts.kind != "file":
+    if facts is None or not facts.can_be_read:
         return ModelFile()
     try:
         with opened(folder.path / name) as (descriptor, size):
@@ -115,7 +115,7 @@ def _plan_file(folder: ModelFolder, name: str) -> ModelFile:
 def _text_file(folder: ModelFolder, name: str) -> ModelFile:
     """What is in a version's model.py or model.json; nothing where there is none that can be read, or it is too large."""
     facts = folder.entries.get(name)
-    if facts is None or facts.kind != "file" or facts.size > TEXT_BYTES:
+    if facts is None or not facts.can_be_read or facts.size > TEXT_BYTES:
         return ModelFile()
     if facts.size == 0:
         return ModelFile(text=b"")

@@ -11,7 +11,7 @@ from tritongen.check.findings import CheckFinding
 from tritongen.check.reading import reader_findings
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.repository.scan import CONFIG_NAME, scan_repository
-from tritongen.rules import RULES, Finding, ModelContext, Rule, ServerFacts, links
+from tritongen.rules import RULES, Finding, ModelContext, Rule, ServerFacts, access, links
 
 _WITHOUT_CONFIG = ("TG22", "TG24")
 """Families that still say something right about a model whose config does not parse: its folders and versions."""
@@ -55,8 +55,8 @@ def evaluate_models(models: Sequence[LoadedModel], rules: Sequence[Rule] = RULES
 def rules_for(model: LoadedModel, rules: Sequence[Rule]) -> Sequence[Rule]:
     """The rules about single models that can say something right about this one."""
     folder = model.context.folder
-    if folder is not None and folder.link:
-        return [rule for rule in rules if rule in links.RULES]
+    if folder is not None and (folder.link or folder.locked is not None):
+        return [rule for rule in rules if rule in (*links.RULES, *access.RULES)]
     if folder is not None and folder.config_problem:
         return ()
     if not model.parses:
@@ -83,7 +83,8 @@ def _across_models(contexts: Sequence[ModelContext], rules: Sequence[Rule], brok
     for rule in rules:
         for finding in rule.check_all(tuple(contexts)) if rule.check_all is not None else ():
             context = by_name[finding.model]
-            if _asks_no_config(rule) or (context.name not in broken and not _depends_on(context, broken)):
+            # One that needs no config speaks of names and folders, and of which models there are.
+            if "config" not in rule.needs or (context.name not in broken and not _depends_on(context, broken)):
                 yield _finding(rule, context, finding, context_path(context))
 
 

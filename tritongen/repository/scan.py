@@ -30,11 +30,18 @@ class FileFacts:
             device, a socket).
         size: bytes; 0 for what is no file.
         readable: whether this process may read it.
+        mode: its permissions, as `chmod` takes them.
     """
 
     kind: str
     size: int = 0
     readable: bool = True
+    mode: int = 0o644
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether it is a file with bytes that this process may look at."""
+        return self.kind == "file" and self.readable
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class ModelFolder:
         config: the bytes of config.pbtxt; None where there is none, or it cannot be read (`config_problem` says why).
         config_problem: why an existing config.pbtxt was not read.
         truncated: the folder holds more than was looked at, so that a file missing in `entries` may be there.
+        locked: its permissions where this process may not list it, so that nothing is known of what is in it; None else.
         link: `link` or `nowhere` where the folder itself is such a link in the repository's folder: nothing is known of what it leads to. Empty else.
     """
 
@@ -57,7 +65,16 @@ class ModelFolder:
     config: bytes | None = None
     config_problem: str = ""
     truncated: bool = False
+    locked: int | None = None
     link: str = ""
+
+    @property
+    def config_is_out_of_reach(self) -> bool:
+        """Whether config.pbtxt was not read for a reason of ours: Triton may read it."""
+        if not self.config_problem:
+            return False
+        facts = self.entries[CONFIG_NAME]
+        return facts.kind == "link" or (facts.kind == "file" and facts.readable)
 
     @property
     def subfolders(self) -> tuple[str, ...]:
@@ -96,10 +113,12 @@ def scan_repository(path: Path) -> Repository:
 def scan_model(path: Path, *, root: Path | None = None) -> ModelFolder:
     """Look at one model's folder. Links that lead out of `root` (by default the folder itself) are not followed."""
     root = root if root is not None else path.resolve()
+    name = path.resolve().name if path.name in ("", ".", "..") else path.name
+    if not os.access(path, os.R_OK | os.X_OK):
+        return ModelFolder(name, path, locked=stat.S_IMODE(path.stat().st_mode))
     entries: dict[str, FileFacts] = {}
     complete = _walk(path, root, entries)
     config, problem = _read_config(path / CONFIG_NAME, entries.get(CONFIG_NAME))
-    name = path.resolve().name if path.name in ("", ".", "..") else path.name
     return ModelFolder(name, path, entries, config, problem, truncated=not complete)
 
 
@@ -118,7 +137,7 @@ def _walk(folder: Path, root: Path, entries: dict[str, FileFacts]) -> bool:
                 return False
             facts = _facts(entry, root)
             entries[prefix + entry.name] = facts
-            if facts.kind == "folder" and depth < _DEEPEST:
+            if facts.kind == "folder" and facts.readable and depth < _DEEPEST:
                 waiting.append((entry.path, f"{prefix}{entry.name}/", depth + 1))
     return True
 
@@ -132,11 +151,12 @@ def _facts(entry: os.DirEntry[str], root: Path) -> FileFacts:
         return FileFacts("nowhere")
     except OSError as error:
         return FileFacts("nowhere" if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP) else "link")
+    mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISDIR(status.st_mode):
-        return FileFacts("folder", readable=os.access(entry.path, os.R_OK | os.X_OK))
+        return FileFacts("folder", 0, os.access(entry.path, os.R_OK | os.X_OK), mode)
     if stat.S_ISREG(status.st_mode):
-        return FileFacts("file", status.st_size, os.access(entry.path, os.R_OK))
-    return FileFacts("other")
+        return FileFacts("file", status.st_size, os.access(entry.path, os.R_OK), mode)
+    return FileFacts("other", mode=mode)
 
 
 def _leads_to_a_file(entry: os.DirEntry[str]) -> bool:
@@ -157,4 +177,4 @@ def _read_config(path: Path, facts: FileFacts | None) -> tuple[bytes | None, str
     try:
         return path.read_bytes(), ""
     except OSError as error:
-        return None, f"it cannot be read: {error.strerror}"
+        return None, f"{error.strerror} (mode {facts.mode:03o})"

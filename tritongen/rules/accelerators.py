@@ -16,7 +16,8 @@ from tritongen.rules.rule import Consequence, Finding, Key, Rule
 _SOURCE = "onnxruntime_backend/src/onnxruntime.cc, LoadModel"
 _LISTS = ("gpu_execution_accelerator", "cpu_execution_accelerator")
 _WITHOUT_BF16 = find_issue("no-bf16-precision")
-_RECORDED_RELEASE = "24.10"
+_RECORDED = "24.10"
+_IF_CPU_BUILD = "Triton refuses to load the model where the backend is such a build; the usual image's backend loads it"
 _WITHOUT = {
     "tensorrt": "a plan is built already",
     "python": "model.py decides",
@@ -64,11 +65,10 @@ def _names(context: ModelContext) -> Iterator[Finding]:
 
 
 def _openvino(context: ModelContext, key: Key) -> Finding:
-    """The one verdict that depends on how the backend was built; recorded for the CPU build of one release."""
-    recorded = context.server.release is not None and context.server.release.name == _RECORDED_RELEASE
-    message = f"accelerator 'openvino' is not in NVIDIA's onnxruntime backend as it is built without GPUs (recorded with release {_RECORDED_RELEASE})"
-    hint = "remove it, or use an image whose backend was built with OpenVINO, and check it against that"
-    return Finding(message, key, hint, consequence=None if recorded else Consequence.FRAGILE)
+    """The one verdict that depends on how the backend was built, which no option tells: a server without GPUs may run either build."""
+    message = f"accelerator 'openvino' is not in NVIDIA's onnxruntime backend as it is built for machines without GPUs (recorded with release {_RECORDED})"
+    hint = "remove it, or see that the image's backend was built with OpenVINO, as that of NVIDIA's usual image is"
+    return Finding(message, key, hint, consequence=Consequence.MISBEHAVES, follows=_IF_CPU_BUILD)
 
 
 def _without_effect(context: ModelContext) -> Iterator[Finding]:

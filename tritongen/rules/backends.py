@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections import defaultdict
@@ -51,7 +50,11 @@ def _wrong_backend(context: ModelContext) -> Iterator[Finding]:
     name = context.config.backend
     if context.is_ensemble or name in NVIDIAS or _brings_its_own(context, name):
         return
-    if meant := meant_by(name):
+    bare = name.strip()
+    if bare and bare != name:
+        message = f"backend '{name}' begins or ends with a blank, which is part of the name, and no backend is called so"
+        yield Finding(message, ("backend",), f'write `backend: "{meant_by(bare) or slip_of(bare) or bare}"`')
+    elif meant := meant_by(name):
         what = "is the name of a platform" if name in BACKEND_OF_PLATFORM else "does not exist"
         yield Finding(f"backend '{name}' {what}; the backend is called '{meant}'", ("backend",), f'write `backend: "{meant}"`')
     elif meant := slip_of(name):
@@ -142,7 +145,7 @@ def _url_name(context: ModelContext) -> Iterator[Finding]:
 
 
 def _other_name(context: ModelContext) -> Iterator[Finding]:
-    if context.folder is None or context.config.name == os.fsencode(context.folder.name).decode(errors="replace"):
+    if context.folder is None or not context.is_misnamed:
         return
     message = f"the config's name is '{context.config.name}', its folder's '{context.folder.name}'; they must be equal"
     yield Finding(message, ("name",), f'write `name: "{context.folder.name}"`, or leave it out: Triton then takes the folder\'s')
@@ -191,8 +194,9 @@ RULES: tuple[Rule, ...] = (
         "misspelt-backend",
         Consequence.REFUSED,
         "The backend is called by its own name.",
-        "'unable to find backend library for backend ..., try specifying runtime': the advice misleads, the name is wrong "
-        "(core/src/backend_model.cc; tried on 24.10). A name that resembles none of NVIDIA's is taken for a custom backend, and so is one whose library "
+        "'unable to find backend library for backend ..., try specifying runtime': the advice misleads, the name is wrong, be it by a "
+        "blank at either end (core/src/backend_model.cc; tried on 24.10). "
+        "A name that resembles none of NVIDIA's is taken for a custom backend, and so is one whose library "
         "lies in the model's folder.",
         'backend: "onnxruntime_onnx"',
         'backend: "onnxruntime"',

@@ -5,6 +5,7 @@ Plain data. `check` makes it from a disk, `render` from an entry in memory.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -71,6 +72,7 @@ class ModelContext:
         locate: field path → place in config.pbtxt.
         models: signature by version number, for every version that Triton would load; empty where model files are not ONNX, or not looked at.
         text: the bytes of config.pbtxt, for fixes.
+        parses: whether Triton can read config.pbtxt as one; False also where it was not read, so that it is not known.
     """
 
     name: str
@@ -81,6 +83,7 @@ class ModelContext:
     folder: ModelFolder | None = None
     models: Mapping[int, ModelFile] = field(default_factory=dict)
     text: bytes = b""
+    parses: bool = True
 
     @cached_property
     def resolved(self) -> Resolved:
@@ -114,6 +117,11 @@ class ModelContext:
     def load_problems(self) -> tuple[Problem, ...]:
         """What NVIDIA's onnxruntime backend has to say when it loads the model; empty where no signature is known."""
         return load_problems(self) if self.is_onnx else ()
+
+    @property
+    def is_misnamed(self) -> bool:
+        """Whether the config has another name than the model's folder."""
+        return self.folder is not None and bool(self.config.name != os.fsencode(self.folder.name).decode(errors="replace"))
 
     @property
     def is_ensemble(self) -> bool:

@@ -7,17 +7,20 @@ step's model the interface is taken that it is loaded with; where that is not kn
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from tritongen.rules import ensemble_types
-from tritongen.rules.completed import Interface, interface, max_batch_size
+from tritongen.rules.completed import Interface, interface
 from tritongen.rules.context import ModelContext
 from tritongen.rules.ensemble_graph import flow
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 from tritongen.rules.server_features import decoupled_models
 
 _STEP: Key = ("ensemble_scheduling", "step")
+_NAMED = 3
+"""How many models a hint names."""
+
 Models = Mapping[str, ModelContext]
 
 
@@ -36,22 +39,38 @@ def ensembles(contexts: Sequence[ModelContext]) -> Iterator[ModelContext]:
 
 
 def _missing(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
-    names = {context.name for context in contexts}
+    names, models = {context.name for context in contexts}, known_models(contexts)
     for context in ensembles(contexts):
-        if context.folder is None:
+        if context.folder is None or not context.parses:
             continue
         for index, step in enumerate(context.config.ensemble_scheduling.step):
             if step.model_name and step.model_name not in names:
-                close = difflib.get_close_matches(step.model_name, sorted(names - {context.name}), n=1)
-                hint = (
-                    f'write `model_name: "{close[0]}"`'
-                    if close
-                    else f"add the model, or name one of {', '.join(sorted(names - {context.name})) or 'the models of this repository'}"
-                )
-                yield Finding(
-                    f"step {index + 1} is model '{step.model_name}', which is not in the repository", (*_STEP, index, "model_name"), hint, model=context.name
-                )
-        yield from _circles(context, known_models(contexts))
+                message = f"step {index + 1} is model '{step.model_name}', which is not in the repository"
+                yield Finding(message, (*_STEP, index, "model_name"), _other_model(step.model_name, names - {context.name}), model=context.name)
+            elif reason := _unavailable(models.get(step.model_name)):
+                message = f"step {index + 1} is model '{step.model_name}', which Triton cannot take in: {reason}"
+                yield Finding(message, (*_STEP, index, "model_name"), f"mend model '{step.model_name}'", model=context.name)
+        yield from _circles(context, models)
+
+
+def _unavailable(model: ModelContext | None) -> str:
+    """Why Triton has no such model, though its folder is there; empty where it has. Of a model that does not load for another reason it says so later."""
+    if model is None or model.folder is None:
+        return ""
+    if not model.parses:
+        return "" if model.folder.config_is_out_of_reach else "its config.pbtxt cannot be read"
+    return "its config has another name than its folder" if model.is_misnamed else ""
+
+
+def _other_model(name: str, others: Set[str]) -> str:
+    """What to write for a model that is not there: the one that was meant, or the few whose names come nearest."""
+    if close := difflib.get_close_matches(name, sorted(others), n=1):
+        return f'write `model_name: "{close[0]}"`'
+    nearest = difflib.get_close_matches(name, sorted(others), n=_NAMED, cutoff=0)
+    if not nearest:
+        return "add the model"
+    more = f" or another of the {len(others)} models" if len(others) > len(nearest) else ""
+    return f"add the model, or name {', '.join(nearest)}{more}"
 
 
 def _circles(context: ModelContext, models: Models) -> Iterator[Finding]:
@@ -92,7 +111,7 @@ def _version(step: Any, model: ModelContext | None, key: Key) -> tuple[str, str,
     hint = "write `model_version: -1` for the latest one"
     if wanted == -1:
         return None
-    said = "asks for no model_version, and so for version 0 (not for the latest)" if wanted == 0 else f"asks for version {wanted}"
+    said = "asks for version 0, as a step without model_version does (the latest is -1)" if wanted == 0 else f"asks for version {wanted}"
     if model is None or model.folder is None:
         # A folder named 0 can be a version, though nobody has one.
         return (f"{said}; it is refused unless the model has a folder 0", hint, Consequence.MISBEHAVES) if wanted == 0 and step.model_name else None
@@ -100,19 +119,6 @@ def _version(step: Any, model: ModelContext | None, key: Key) -> tuple[str, str,
     if not loaded or wanted in loaded:
         return None
     return f"{said}, which is not loaded; loaded are: {', '.join(map(str, loaded))}", hint, None
-
-
-def _batch_sizes(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
-    models = known_models(contexts)
-    for context in ensembles(contexts):
-        size = context.config.max_batch_size
-        for index, step in enumerate(context.config.ensemble_scheduling.step):
-            model = models.get(step.model_name)
-            limit = (max_batch_size(model) if model is not None else None) or 0
-            if limit > 0 and size > limit:
-                origin = "" if model is not None and model.config.max_batch_size else ", set by auto-complete"
-                message = f"max_batch_size is {size}, and step {index + 1} ('{step.model_name}') takes at most {limit}{origin}"
-                yield Finding(message, ("max_batch_size",), f"write `max_batch_size: {limit}`, or raise the model's", model=context.name)
 
 
 def _mappings(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
@@ -208,12 +214,13 @@ RULES: tuple[Rule, ...] = (
         "TG325",
         "missing-step-model",
         Consequence.REFUSED,
-        "The model of every step is in the repository, and is not the ensemble itself.",
+        "The model of every step is in the repository, with a config that parses and has its name, and is not the ensemble itself.",
         "'contains models that are not available or ambiguous', and 'circular dependency between ensembles' (core/src/model_repository_manager.cc; tried on "
         "24.10). The other models stay loaded.",
         'step [ { model_name: "resnet" ... } ]  # and no folder resnet',
         'step [ { model_name: "resnet50" ... } ]  # and a folder resnet50',
         check_all=_missing,
+        needs=frozenset({"folder"}),
     ),
     Rule(
         "TG326",
@@ -236,17 +243,6 @@ RULES: tuple[Rule, ...] = (
         'input_map { key: "image" value: "x" }  # of a model whose input is x',
         'input_map { key: "x" value: "image" }',
         check_all=_mappings,
-    ),
-    Rule(
-        "TG329",
-        "ensemble-batch-size",
-        Consequence.REFUSED,
-        "An ensemble's max_batch_size is at most that of each step that batches.",
-        f"'allows maximum batch size 16, but it contains model ... which only allows maximum batch size to be 8' ({_WHERE}; tried on 24.10). Steps with "
-        "max_batch_size 0 do not count.",
-        "max_batch_size: 16  # of an ensemble whose step has max_batch_size: 8",
-        "max_batch_size: 8",
-        check_all=_batch_sizes,
     ),
     *ensemble_types.RULES,
 )

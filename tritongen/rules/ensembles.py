@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tritongen.rules import ensemble_steps
+from tritongen.rules import ensemble_batches, ensemble_steps
 from tritongen.rules.context import ModelContext
 from tritongen.rules.ensemble_graph import Graph, build_graph
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
@@ -189,4 +189,5 @@ RULES: tuple[Rule, ...] = (
         check=_written_twice,
     ),
     *ensemble_steps.RULES,
+    *ensemble_batches.RULES,
 )

@@ -56,7 +56,7 @@ def misplaced_configs(folder: ModelFolder) -> list[str]:
 
 def fully_seen(folder: ModelFolder) -> bool:
     """Whether what is not listed is absent: no link leads out on the upper two levels, every folder there could be read, and nothing was cut off."""
-    return not (folder.truncated or folder.link) and all(
+    return not (folder.truncated or folder.link or folder.locked is not None) and all(
         facts.kind != "link" and (facts.kind != "folder" or facts.readable) for path, facts in folder.entries.items() if path.count("/") < 2
     )
 

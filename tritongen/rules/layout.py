@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritongen.repository.scan import CONFIG_NAME
-from tritongen.rules import links, model_files
+from tritongen.rules import access, links, model_files
 from tritongen.rules.context import ModelContext
 from tritongen.rules.folders import fully_seen, is_foreign, looks_like_a_version, misplaced_configs, nested_models, place
 from tritongen.rules.folders import model_files as files_of
@@ -157,5 +157,6 @@ RULES: tuple[Rule, ...] = (
         needs=_FOLDER,
     ),
     *links.RULES,
+    *access.RULES,
     *model_files.RULES,
 )

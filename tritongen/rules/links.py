@@ -35,12 +35,6 @@ def _nowhere(context: ModelContext) -> Iterator[Finding]:
 def _out(context: ModelContext) -> Iterator[Finding]:
     folder = context.folder
     assert folder is not None
-    if folder.link == "link":
-        yield Finding(
-            f"'{context.name}' is a link that leads out of the repository; {_OUT}. Nothing about this model was checked",
-            hint=f'check the folder itself: tritongen check "$(readlink -f {folder.path})"; to hold it in the repository, put the folder in the link\'s place',
-            location=place(context),
-        )
     for path, facts in sorted(folder.entries.items()):
         if facts.kind not in ("link", "nowhere") or path.count("/") > 1 or (facts.kind == "nowhere" and "/" not in path):
             continue

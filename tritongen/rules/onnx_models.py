@@ -6,7 +6,7 @@ The verdicts are those of `ortload`, which the embedded backend applies as well;
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tritongen.rules import onnx_files
 from tritongen.rules.context import ModelContext
@@ -15,6 +15,9 @@ from tritongen.rules.rule import Consequence, Finding, Rule
 
 _SOURCE = "onnxruntime_backend/src/onnxruntime.cc"
 _RECORDED = "recorded by running NVIDIA's backend of release 24.10"
+
+_NAMED = 10
+"""How many names a message lists."""
 
 Words = Callable[[ModelContext, Problem], Finding]
 
@@ -61,16 +64,38 @@ def _entry(name: str, data_type: str, dims: tuple[int, ...]) -> str:
 
 def _name(context: ModelContext, problem: Problem) -> Finding:
     role = {Kind.UNKNOWN_INPUT: "input", Kind.UNKNOWN_OUTPUT: "output", Kind.CONTROL_NAME: "sequence control", Kind.STATE_NAME: "state tensor"}[problem.kind]
-    known = ", ".join(f"'{name}'" for name in problem.choices[:10]) or "none"
-    more = f" and {len(problem.choices) - 10} more" if len(problem.choices) > 10 else ""
-    lower = {name.lower(): name for name in problem.choices}
-    close = lower.get(problem.name.lower()) or next(iter(difflib.get_close_matches(problem.name, problem.choices, n=1)), "")
-    if not close and len(problem.choices) == 1:
-        close = problem.choices[0]
-    field = problem.path[-1]
-    hint = f'did you mean {field}: "{close}"?' if close else f"write one of {known}{more}, or remove the entry"
+    known = _listed(problem.choices)
+    free = [name for name in problem.choices if name not in _taken(context, _is_output(problem))]
+    lower = {name.lower(): name for name in free}
+    close = lower.get(problem.name.lower()) or next(iter(difflib.get_close_matches(problem.name, free, n=1)), "")
+    if not close and len(free) == 1:
+        close = free[0]
+    if close:
+        hint = f'did you mean {problem.path[-1]}: "{close}"?'
+    elif free:
+        hint = f"write one of {_listed(free)}, or remove the entry"
+    else:
+        hint = f"remove the entry, or export the model with it: the model has no {'output' if _is_output(problem) else 'input'} left for it"
     consequence = None if problem.refused else Consequence.FAILS
-    return Finding(f"the model has no {role} '{problem.name}'; it has {known}{more}", problem.path, hint, consequence=consequence)
+    return Finding(f"the model has no {role} '{problem.name}'; it has {known}", problem.path, hint, consequence=consequence)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (", ".join(f"'{name}'" for name in names[:_NAMED]) or "none") + more
+
+
+def _is_output(problem: Problem) -> bool:
+    return problem.kind is Kind.UNKNOWN_OUTPUT or problem.path[-1] == "output_name"
+
+
+def _taken(context: ModelContext, outputs: bool) -> set[str]:
+    """The model's inputs, or outputs, that some entry of the config stands for already."""
+    config, sequences = context.config, context.config.sequence_batching
+    if outputs:
+        return {tensor.name for tensor in config.output} | {state.output_name for state in sequences.state}
+    targets = {name for batch in config.batch_input for name in batch.target_name}
+    return targets | {tensor.name for tensor in (*config.input, *sequences.control_input)} | {state.input_name for state in sequences.state}
 
 
 def _dtype(_context: ModelContext, problem: Problem) -> Finding:

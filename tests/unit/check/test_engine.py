@@ -187,7 +187,7 @@ ensemble_scheduling {{ {steps} }}
     (tmp_path / "repository/README").symlink_to(tmp_path / "note")
     for auto_complete in (True, False):
         found = run(tmp_path / "repository", rules=RULES, server=ServerFacts(auto_complete=auto_complete))
-        assert [(finding.diagnostic.code, finding.diagnostic.model) for finding in found] == [("TG228", "other")]
+        assert [(finding.diagnostic.code, finding.diagnostic.model) for finding in found] == [("TG076", "other")]
 
 
 def test_a_config_that_cannot_be_read_is_said_and_no_rule_is_asked(add_model, tmp_path):

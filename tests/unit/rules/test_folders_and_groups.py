@@ -45,7 +45,7 @@ def test_what_lies_beyond_the_limit_of_a_scan_is_not_called_missing():
 
 def test_what_may_not_be_read_is_not_called_missing():
     locked = ModelFolder("m", Path("/repository/m"), {"1": FileFacts("folder", readable=False)})
-    assert codes(model(folder=locked)) == []
+    assert codes(model(folder=locked)) == ["TG227"]
 
 
 def test_a_plan_that_is_built_on_the_target_is_not_missing():

@@ -124,17 +124,18 @@ ENTRIES = (
         "unreadable-config",
         Consequence.REFUSED,
         "config.pbtxt is a regular file that can be read.",
-        "Triton reads it when it loads the model; a folder, a pipe or a missing permission ends that.",
+        "Triton reads it when it loads the model; a pipe or a missing permission ends that, and a folder in its place crashed the whole server (tried on "
+        "24.10).",
         "Make it a regular file that the server's user may read.",
     ),
     CodeEntry(
         "TG076",
         "config-out-of-reach",
         Consequence.FRAGILE,
-        "config.pbtxt lies inside the repository and has a size that people write.",
+        "config.pbtxt and its folder lie inside the repository, and it has a size that people write.",
         "Links that lead out of the repository are not followed, and files of more than 500,000 bytes are not read, in a repository or alone: nothing about "
         "the model was checked.",
-        "Copy the file into the model's folder.",
+        "Copy the file into the model's folder, or the folder into the repository.",
     ),
     CodeEntry(
         "TG077",
