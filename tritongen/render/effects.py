@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
-from tritongen.render.keys import is_given, key_text, value_of, without
+from tritongen.render.keys import is_given, is_stated, key_text, value_of, without
 from tritongen.render.placement import placed_groups
 from tritongen.render.precision import without_idle_dla
 from tritongen.signature import Signature
@@ -50,6 +52,7 @@ class Effect:
 def effective(model: ModelSpec, signature: Signature, release: Release | None, findings: Findings) -> ModelSpec:
     """The model with every key that has no effect at its default. Says which ones; labels stay, since their files do."""
     dropped: set[Key] = set()
+    _say_empty(model, findings)
     for effect in EFFECTS:
         if is_given(model, effect.key) and not effect.works((model, release)):
             value = value_of(model, effect.key)
@@ -71,6 +74,23 @@ def effective(model: ModelSpec, signature: Signature, release: Release | None, f
                 hint="remove the labels, or export the model with an output of FP32",
             )
     return model
+
+
+_SECTIONS: tuple[Key, ...] = (
+    *(("queue",), ("onnxruntime",), ("onnxruntime", "cuda"), ("onnxruntime", "tensorrt"), ("onnxruntime", "tensorrt", "tactic_sources"), ("tensorrt",)),
+    *(("batching", "pinned_memory"), ("versions",), ("shapes",), ("samples",), ("labels",), ("config",), ("queue", "priority_queue_policy")),
+)
+"""Mappings whose keys may all be left out; a spec without them says the same. Others have a meaning when they are empty, or are refused."""
+
+
+def _say_empty(model: ModelSpec, findings: Findings) -> None:
+    """Mappings that were opened and left empty."""
+    for key in _SECTIONS:
+        if not is_stated(model, key):
+            continue
+        section = value_of(model, key)
+        if not (section.model_fields_set if isinstance(section, BaseModel) else section):
+            findings.idle(key, f"{key_text(key)} says nothing: it is empty", hint="write one of its keys, or remove it")
 
 
 def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> list[Diagnostic]:

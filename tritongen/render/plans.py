@@ -1,4 +1,4 @@
-"""The settings of the tensorrt backend: CUDA graphs for the sizes that are formed, streams, and the memory of execution contexts.
+"""The settings of the tensorrt backend: CUDA graphs for the sizes that are warmed up, streams, and the memory of execution contexts.
 
 Source: tensorrt_backend/src/instance_state.cc and model_state.cc; section on `optimization.cuda` of model_config.proto.
 """
@@ -15,6 +15,7 @@ from tritongen.render.findings import Findings, Key
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
+from tritongen.spec.tensorrt import CudaGraphs
 
 _STRATEGY = "execution_context_allocation_strategy"
 _PRIORITIES = {"max": ModelOptimizationPolicy.PRIORITY_MAX, "min": ModelOptimizationPolicy.PRIORITY_MIN}
@@ -34,6 +35,7 @@ def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: 
                     "lower_bounds has no effect: every size that can be asked for has a graph of its own",
                     hint="write cuda_graphs: true",
                 )
+        _say_gaps(batching, settings.cuda_graphs, findings)
     if settings.busy_wait_events:
         config.optimization.cuda.busy_wait_events = True
     if settings.output_copy_stream:
@@ -42,6 +44,21 @@ def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: 
         config.optimization.priority = _PRIORITIES[settings.stream_priority]
     if settings.execution_context_allocation_strategy is not None:
         config.parameters[_STRATEGY].string_value = settings.execution_context_allocation_strategy.upper()
+
+
+def _say_gaps(batching: Batching, graphs: CudaGraphs, findings: Findings) -> None:
+    """Sizes that the batcher forms and no graph serves: without preferred ones, it forms whatever is there up to max."""
+    between = range(2, batching.max_batch_size)
+    if batching.dynamic and not batching.preferred and between and not graphs.lower_bounds:
+        sizes = "2" if len(between) == 1 else f"2 to {between[-1]}"
+        findings.advice(
+            "TG183",
+            ("tensorrt", "cuda_graphs"),
+            f"there are graphs for batches of 1 and {batching.max_batch_size} only, and with preferred: none ({findings.locate(('batching', 'preferred'))})"
+            f" batches of {sizes} are formed, too",
+            consequence="their kernels are launched one by one, as without graphs",
+            hint="leave preferred out, so that sizes with a graph are formed; or write cuda_graphs: {lower_bounds: true}",
+        )
 
 
 def _check_profiles(model: ModelSpec, findings: Findings) -> None:
@@ -59,7 +76,7 @@ def _check_profiles(model: ModelSpec, findings: Findings) -> None:
 
 
 def _add_graphs(cuda: Any, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], *, lower_bounds: bool) -> None:
-    """One graph for each size that the batching decision forms.
+    """One graph for each size that the batching decision prefers, for 1 and for the most.
 
     Triton alone captures the sizes 1, preferred and max only where there is a dynamic batcher, and picks the profile's opt sizes; stated, they are those that
     are warmed up. A lower bound lets a graph serve all that is smaller, down to the next smaller graph, padded.

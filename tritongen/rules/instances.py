@@ -131,8 +131,7 @@ def _resources(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
                 here, there = ("global", "per device") if everywhere else ("per device", "global")
                 other = f"model '{first[1].name}'" if first[1] is not context else _name(context.config.instance_group[first[2]], first[2])
                 yield Finding(
-                    f"rate limiter resource '{name}' is {here} here and {there} in {other}; with --rate-limit=execution_count Triton "
-                    f"refuses this model",
+                    f"rate limiter resource '{name}' is {here} here and {there} in {other}; with --rate-limit=execution_count Triton refuses this model",
                     ("instance_group", index, "rate_limiter", "resources", position),
                     "declare it the same way everywhere, or give the two resources different names",
                     model=context.name,

@@ -15,7 +15,7 @@ ContextAllocation = Literal["static", "on_profile_change"]
 
 
 class CudaGraphs(Strict, json_schema_extra={"examples": [{"lower_bounds": True}]}):
-    """CUDA graphs: one for each batch size that is formed, at the opt sizes of `shapes`."""
+    """CUDA graphs: for batches of 1, of each preferred size and of max, at the opt sizes of `shapes`."""
 
     lower_bounds: Flag = setting(
         "Whether a graph also serves what is smaller, padded: batch sizes down to the next smaller graph's, and the min sizes of shapes.",
@@ -43,8 +43,8 @@ class TensorRT(Strict, json_schema_extra={"examples": [{"cuda_graphs": {"lower_b
     """Settings of Triton's tensorrt backend, with backend tensorrt only."""
 
     cuda_graphs: CudaGraphsField = setting(
-        "Whether the plan's kernels are captured as CUDA graphs while loading, one for each batch size that is formed: true, false, or a mapping."
-        " Default: false.",
+        "Whether the plan's kernels are captured as CUDA graphs while loading, one for batches of 1, of each preferred size and of max: true,"
+        " false, or a mapping. Default: false.",
         sets="optimization.cuda.graphs and graph_spec",
         why="small and fast networks spend most of their time launching kernels; Triton alone would capture sizes 1 and max only",
     )

@@ -158,6 +158,34 @@ def test_a_folder_for_engines_is_for_models_that_have_some(cache, model, said):
     assert [(finding.code, str(finding.location)) for finding in found] == ([("TG117", "triton.engine_cache")] if said else [])
 
 
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ("queue: {}", "queue"),
+        ("queue: {priority_levels: 2, priority_queue_policy: {}}", "queue.priority_queue_policy"),
+        ("onnxruntime: {}", "onnxruntime"),
+        ("onnxruntime: {cuda: {}}", "onnxruntime.cuda"),
+        ("accelerator: tensorrt\nonnxruntime: {tensorrt: {tactic_sources: {}}}", "onnxruntime.tensorrt.tactic_sources"),
+        ("backend: tensorrt\ntensorrt: {}", "tensorrt"),
+        ("batching: {pinned_memory: {}}", "batching.pinned_memory"),
+        ("versions: {}", "versions"),
+        ("shapes: {}", "shapes"),
+        ("samples: {}", "samples"),
+        ("labels: {}", "labels"),
+        ("config: {}", "config"),
+    ],
+)
+def test_a_mapping_that_is_left_empty_is_said(keys, place):
+    found = compiled(keys).only("TG117")
+    assert str(found.location) == place
+    assert "it is empty" in found.message
+
+
+@pytest.mark.parametrize("keys", ["batching: auto", "batching: {}", "backend: tensorrt\ntensorrt: {cuda_graphs: true}", "warmup: none", "instances: [{}]"])
+def test_what_is_empty_and_means_something_is_not_mentioned(keys):
+    assert compiled(keys).codes == []
+
+
 def test_every_row_of_the_table_is_tried():
     tried = {key for _, key, _, _ in CASES} | {f"onnxruntime.tensorrt.tactic_sources.{name}" for name in ("cublas", "cublas_lt")}
     assert {".".join(map(str, effect.key)) for effect in EFFECTS} == tried

@@ -84,3 +84,22 @@ def test_streams_and_contexts():
 @pytest.mark.parametrize("keys", ["", "tensorrt: {cuda_graphs: false, busy_wait_events: false}"])
 def test_nothing_is_written_where_nothing_is_asked(keys):
     assert not compiled(f"backend: tensorrt\n{keys}").config.HasField("optimization")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("batching: {max: 8, preferred: none}\ntensorrt: {cuda_graphs: true}", "batches of 2 to 7 are formed, too"),
+        ("batching: {max: 3, preferred: none}\ntensorrt: {cuda_graphs: true}", "batches of 2 are formed, too"),
+        ("batching: {max: 8}\ntensorrt: {cuda_graphs: true}", ""),
+        ("batching: {max: 2, preferred: none}\ntensorrt: {cuda_graphs: true}", ""),
+        ("batching: {max: 8, preferred: none}\ntensorrt: {cuda_graphs: {lower_bounds: true}}", ""),
+        ("batching: {max: 8, preferred: none}", ""),
+    ],
+)
+def test_batches_without_a_graph_are_said(keys, words):
+    outcome = compiled(f"backend: tensorrt\n{keys}")
+    assert outcome.codes == (["TG183"] if words else [])
+    if words:
+        assert words in outcome.only("TG183").message
+        assert [spec.batch_size for spec in outcome.config.optimization.cuda.graph_spec] == [1, outcome.config.max_batch_size]

@@ -133,7 +133,7 @@ def test_pinned_memory_is_left_to_triton_where_nothing_is_said():
         ("accelerator: cuda\nonnxruntime: {cuda: {cudnn_conv_algo_search: exhaustive}}", [2, 4, 8]),
         ("accelerator: cuda\nonnxruntime: {cuda: {cudnn_conv_algo_search: heuristic}}", []),
         ("instances: {kind: gpu}\nonnxruntime: {cuda: {cudnn_conv_algo_search: default}}", []),
-        ("accelerator: tensorrt\nshapes: {}", []),
+        ("accelerator: tensorrt", []),
         ("backend: tensorrt", []),
         ("backend: tensorrt\ninstances: {kind: gpu, profiles: [0, 1]}", []),
         ("backend: tensorrt\ntensorrt: {cuda_graphs: true}", [2, 4, 8]),

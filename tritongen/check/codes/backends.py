@@ -1,4 +1,4 @@
-"""TG180 to TG182: settings of the onnxruntime and tensorrt backends, found by `tritongen render`."""
+"""TG180 to TG183: settings of the onnxruntime and tensorrt backends, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -37,5 +37,16 @@ ENTRIES = (
         "Leave it off, or serve a plan: the tensorrt backend captures a graph for each size and copies into its own buffers.",
         "onnxruntime: {cuda: {enable_cuda_graph: true}}",
         "backend: tensorrt\ntensorrt: {cuda_graphs: true}",
+    ),
+    CodeEntry(
+        "TG183",
+        "batches-without-a-graph",
+        Consequence.SLOW,
+        "Every batch size that is formed has a CUDA graph.",
+        "A graph serves one size, or with a lower bound also smaller ones, padded (tensorrt_backend/src/instance_state.cc). Without preferred sizes the batcher"
+        " forms whatever is there.",
+        "Let the preferred sizes be derived, or write `cuda_graphs: {lower_bounds: true}`.",
+        "backend: tensorrt\nbatching: {max: 8, preferred: none}\ntensorrt: {cuda_graphs: true}",
+        "backend: tensorrt\nbatching: {max: 8}\ntensorrt: {cuda_graphs: true}",
     ),
 )
