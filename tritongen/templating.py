@@ -8,12 +8,11 @@ pasted raw.
 from __future__ import annotations
 
 import functools
-import json
-import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
+
+from tritongen.sources.flow import yaml_scalar
 
 _PACKAGE = Path(__file__).parent
 _SHIPPED = (_PACKAGE / "_templates", _PACKAGE.parent / "templates")
@@ -40,27 +39,3 @@ def environment(own: Path | None = None) -> jinja2.Environment:
 def comment(text: object) -> str:
     """Text that is safe behind a `#`: control characters, line breaks among them, are written as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
-
-
-def yaml_scalar(value: object) -> str:
-    """A value in YAML's flow form. Plain words and quantities stay plain; quoting all the rest as JSON, a subset of YAML 1.2, is always right."""
-    if isinstance(value, str) and (_QUANTITY.fullmatch(value) or _is_word(value)):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def yaml_flow(value: object) -> str:
-    """A whole value, mappings and lists included, as YAML on one line."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{yaml_scalar(key)}: {yaml_flow(item)}' for key, item in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(yaml_flow(item) for item in value)}]"
-    return yaml_scalar(value)
-
-
-def _is_word(text: str) -> bool:
-    return text.replace("_", "a").replace(".", "a").isalnum() and text[0].isalpha() and text.lower() not in _YAML_WORDS
-
-
-_QUANTITY = re.compile(r"[0-9]+(?:us|ms|s|m|h|[KMGT]i?B)")
-_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})

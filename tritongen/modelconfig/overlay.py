@@ -29,11 +29,12 @@ _MOST = {FieldDescriptor.TYPE_FLOAT: (2 - 2**-23) * 2.0**127, FieldDescriptor.TY
 
 @dataclass(frozen=True)
 class OverlayProblem:
-    """One thing in an overlay that `ModelConfig` has no place for: where (`path` of keys and indices), what is wrong, how to mend it."""
+    """One thing in an overlay that cannot be merged: where (`path` of keys and indices), what is wrong, how to mend it, what Triton would do with it."""
 
     path: Path
     message: str
     hint: str = ""
+    consequence: str = "Triton refuses a config that it cannot parse"
 
 
 def merge_overlay(config: Any, overlay: Mapping[str, Any]) -> list[OverlayProblem]:
@@ -118,10 +119,23 @@ def _merge_list(message: Any, field: Any, value: object, path: Path, problems: l
     for index, item in enumerate(value):
         name = item.get("name") if isinstance(item, Mapping) else None
         if by_name and not (isinstance(name, str) and name in by_name):
-            known = ", ".join(f"'{known_name}'" for known_name in by_name)
-            problems.append(OverlayProblem((*path, index), f"no {field.name} named {_show(name)} in the model", f"the model has {known}"))
+            problems.append(_unnamed(field.name, name, item, (*path, index), list(by_name)))
             continue
         _merge_message(by_name[name] if by_name else target.add(), item, (*path, index), problems)
+
+
+def _unnamed(kind: str, name: object, item: object, path: Path, known: Sequence[str]) -> OverlayProblem:
+    """The problem of an entry that is about no tensor of the model."""
+    listed = ", ".join(f"'{each}'" for each in known)
+    if not isinstance(item, Mapping):
+        return OverlayProblem(path, f"expected a mapping with the name of an {kind}, got {_show(item)}", f"write {{name: {known[0]}, ...}}")
+    if name is None:
+        message = f"the entry does not say which {kind} it is about"
+        return OverlayProblem(path, message, f"add its name: the model has {listed}", f"Triton refuses an {kind} without a name")
+    if not isinstance(name, str):
+        return OverlayProblem(path, f"the name of an {kind} is a text, got {_show(name)}", f"the model has {listed}")
+    consequence = f"Triton refuses to load a model whose config has an {kind} that the model lacks"
+    return OverlayProblem(path, f"there is no {kind} named {_show(name)} in the model", f"the model has {listed}", consequence)
 
 
 def _scalar(field: Any, value: object, path: Path, problems: list[OverlayProblem]) -> Any:
@@ -161,5 +175,12 @@ def _unknown(message: Any, key: object, path: Path) -> OverlayProblem:
 
 
 def _show(value: object) -> str:
-    text = repr(value) if isinstance(value, str | int | float | bool) or value is None else type(value).__name__
+    """A value in YAML's words."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        return "a mapping" if isinstance(value, Mapping) else "a list"
+    text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

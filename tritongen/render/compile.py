@@ -27,7 +27,7 @@ from tritongen.render.scheduling import add_scheduling, few_sizes
 from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks, shapes_hint
 from tritongen.render.threads import add_threads
 from tritongen.render.versions import add_versions
-from tritongen.render.warmup import add_samples, add_warmup, warmed_sizes, warmup_feeds
+from tritongen.render.warmup import add_samples, add_warmup, follow_inputs, warmed_sizes, warmup_feeds
 from tritongen.rewrite import may_rebatch
 from tritongen.samples import Array, Feed
 from tritongen.signature import Signature
@@ -40,7 +40,6 @@ _DERIVED = {
     "backend": "backend",
     "max_batch_size": "batching.max",
     "default_model_filename": "source",
-    "model_warmup": "warmup",
     "version_policy": "versions",
 }
 """Fields that the overlay may not touch, and the key of the spec that sets them: other fields are derived from the same decision."""
@@ -116,6 +115,7 @@ def compile_model(
     add_samples(config, samples)
     add_response_cache(config, model, findings)
     _overlay(config, model, findings)
+    follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)
     feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)
     return Compiled(config, batching, files, feeds, tuple(remarks))
@@ -186,7 +186,7 @@ def _overlay(config: Any, model: ModelSpec, findings: Findings) -> None:
         if key in _DERIVED:
             findings.error("TG130", ("config", key), f"'{key}' is derived from the spec and cannot be overlaid", hint=f"use the key {_DERIVED[key]}")
     for problem in merge_overlay(config, {key: value for key, value in model.config.items() if key not in _DERIVED}):
-        findings.error("TG132", ("config", *problem.path), problem.message, consequence="Triton refuses a config that it cannot parse", hint=problem.hint)
+        findings.error("TG132", ("config", *problem.path), problem.message, consequence=problem.consequence, hint=problem.hint)
 
 
 def _remarks(batching: Batching) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ _EXCLUSIVE: Mapping[Key, Key] = {
     ("batch_input",): ("ragged", "batch_inputs"),
     ("batch_output",): ("ragged", "batch_outputs"),
     ("response_cache",): ("response_cache",),
+    ("model_warmup",): ("warmup",),
     ("instance_group",): ("instances",),
     (*_TENSORRT, "precision_mode"): ("precision",),
 }
@@ -40,7 +41,6 @@ _ACCELERATED: Mapping[str, Key] = {
 _ORIGINS: Mapping[Key, Key] = {
     ("dynamic_batching",): ("batching",),
     ("max_batch_size",): ("batching",),
-    ("model_warmup",): ("warmup",),
     ("version_policy",): ("versions",),
     ("output", _ANY, "label_filename"): ("labels",),
     ("input", _ANY, "allow_ragged_batch"): ("ragged", "inputs"),
@@ -87,7 +87,7 @@ def check_overlay(model: ModelSpec, findings: Findings) -> None:
 
 def _sets(model: ModelSpec, key: Key) -> bool:
     """Whether the key is written and decides something, be it what holds without it; `auto` and `none` leave the field to others."""
-    return is_stated(model, key) and value_of(model, key) not in (None, "none")
+    return is_stated(model, key) and value_of(model, key) not in (None, "none", ())
 
 
 def _exclusive(model: ModelSpec) -> Iterator[tuple[Key, Key]]:

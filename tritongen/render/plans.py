@@ -64,7 +64,15 @@ def _say_gaps(batching: Batching, graphs: CudaGraphs, findings: Findings) -> Non
 def _check_profiles(model: ModelSpec, findings: Findings) -> None:
     """Say where copies are to use profiles of which the spec says nothing: `shapes` and `batching` describe one profile, number 0."""
     for index, group in enumerate(model.instances):
-        if others := [profile for profile in group.profiles if profile != 0]:
+        if group.profiles and model.backend != "tensorrt":
+            findings.error(
+                "TG283",
+                ("instances", index, "profiles"),
+                f"profiles are those of a TensorRT plan, and the model has backend: {model.backend} ({findings.locate(('backend',))})",
+                consequence="Triton refuses to load the model",
+                hint="remove profiles (that of accelerator: tensorrt is derived from shapes), or write backend: tensorrt",
+            )
+        elif others := [profile for profile in group.profiles if profile != 0]:
             named = f"profile{'s' * (len(others) > 1)} {', '.join(map(str, others))}"
             findings.warning(
                 "TG122",

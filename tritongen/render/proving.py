@@ -11,8 +11,8 @@ from tritongen.render.findings import Findings, Key
 from tritongen.render.ragged import strung, wrong_cuts
 from tritongen.rules.ortload.limits import limits_of, too_new
 from tritongen.signature import Signature
+from tritongen.sources.flow import yaml_flow
 from tritongen.spec import ModelSpec
-from tritongen.templating import yaml_flow
 
 _RISK = "a warmup sample that fails while it executes can crash the whole server"
 

@@ -13,8 +13,8 @@ from tritongen.releases import Release
 from tritongen.render.backends import Backend
 from tritongen.render.findings import Findings
 from tritongen.signature import Signature, TensorSpec, symbol_of
+from tritongen.sources.flow import yaml_scalar
 from tritongen.spec.shapes import ShapeRange
-from tritongen.templating import yaml_scalar
 
 _WITHOUT_INT64 = find_issue("tensorrt-without-int64")
 

@@ -14,12 +14,20 @@ from tritongen.samples import SAMPLES_PARAMETER, Array, Feed, raw_bytes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 
+OVERLAID = "model_warmup"
+"""The field of the overlay that takes the place of what `warmup` derives: for random data, several runs, and samples that differ."""
+
 _MOST_ELEMENTS = 16
 
 
 def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> tuple[int, ...]:
     """The batch sizes to warm up; none where that is asked for, or where a variable dimension has no known size (with a finding)."""
     asked = model.warmup
+    if OVERLAID in model.config:
+        message = "the samples of config: model_warmup take the place of those that would be derived, and are not run here"
+        consequence = "a warmup sample that fails while it executes can crash the whole server"
+        findings.advice("TG140", ("config", OVERLAID), message, consequence=consequence, hint="try them on a server that may end")
+        return ()
     if asked == ():
         return ()
     wanted = batching.warmed if asked == "auto" else tuple(asked)
@@ -78,6 +86,16 @@ def add_warmup(
             else:
                 item.zero_data = True
     return files
+
+
+def follow_inputs(config: Any, model: ModelSpec) -> None:
+    """Give the samples that were derived the types of the inputs, which an overlay may have changed; whether those fit the model is said of the inputs."""
+    if OVERLAID in model.config:
+        return
+    types = {tensor.name: tensor.data_type for tensor in config.input}
+    for sample in config.model_warmup:
+        for name, item in sample.inputs.items():
+            item.data_type = types[name]
 
 
 def add_samples(config: Any, values: Mapping[str, Array]) -> None:

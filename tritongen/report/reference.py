@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from tritongen.sources.flow import yaml_flow
 from tritongen.spec import spec_schema
 from tritongen.spec.sections import DEFAULTS, Schema, Section, inner_mapping, sections
 from tritongen.spec.units import DURATION_PATTERN, DURATION_UNITS, SIZE_PATTERN, SIZE_UNITS
 from tritongen.spec.values import INT32_MAX
-from tritongen.templating import yaml_flow
 
 _HEAD = """\
 # The spec

@@ -212,9 +212,10 @@ def _example_at(path: Sequence[str | int]) -> Any:
 
 
 def _part_at(path: Sequence[str | int]) -> type[BaseModel] | None:
-    """The part of a spec that is expected at this place; None where it is none."""
+    """The part of a spec that is expected at this place; None where it is none, or the keys are free."""
     model: type[BaseModel] | None = Spec
     rest = list(path)
+    names_first = False
     while rest and model is not None:
         part = rest.pop(0)
         field = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
@@ -225,7 +226,7 @@ def _part_at(path: Sequence[str | int]) -> type[BaseModel] | None:
         while rest and (isinstance(rest[0], int) or names_first):
             names_first = names_first and isinstance(rest[0], int)
             rest.pop(0)
-    return model
+    return None if names_first else model
 
 
 def _is_mapping(annotation: Any) -> bool:

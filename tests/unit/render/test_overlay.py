@@ -11,7 +11,7 @@ from tests.unit.render.compiling import compiled
 from tritongen.modelconfig import ModelConfig
 from tritongen.spec.findings import fields_at
 
-DERIVED = {"name", "platform", "backend", "max_batch_size", "default_model_filename", "model_warmup", "version_policy"}
+DERIVED = {"name", "platform", "backend", "max_batch_size", "default_model_filename", "version_policy"}
 TOP = {field.name: next((path for path in ORDINARY if path[0] is field), (field,)) for field in ModelConfig.DESCRIPTOR.fields}
 
 

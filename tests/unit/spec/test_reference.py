@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tritongen.report.reference import spec_page
+from tritongen.sources.flow import yaml_flow
 from tritongen.spec.models import Spec
 from tritongen.spec.sections import MODELS, sections
-from tritongen.templating import yaml_flow
 
 PAGE = Path(__file__).parents[3] / "docs/spec.md"
 SECTIONS = {section.anchor: section for section in sections()}

@@ -62,13 +62,14 @@ def test_an_order_that_the_release_does_not_keep_is_said_at_the_key(tmp_path):
     assert line_of(finding).startswith("preserve_ordering")
 
 
-def test_profiles_of_an_onnx_model_are_refused_at_their_group(tmp_path):
+def test_profiles_of_an_onnx_model_are_refused_at_their_place(tmp_path):
     networks.mlp(tmp_path / "m.onnx")
     with pytest.raises(InputError) as caught:
         plan_render(spec(tmp_path, "instances:\n  - {kind: cpu}\n  - {kind: gpu, profiles: [1]}"))
     (finding,) = [finding for finding in caught.value.diagnostics if finding.severity is Severity.ERROR]
     assert finding.code == "TG283"
-    assert line_of(finding).startswith("{kind: gpu, profiles: [1]}")
+    assert line_of(finding).startswith("profiles: [1]}")
+    assert finding.hint.startswith("remove profiles")
 
 
 def test_a_second_render_with_every_key_changes_nothing(tmp_path, tritongen):
