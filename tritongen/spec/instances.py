@@ -107,7 +107,7 @@ class InstanceGroup(Strict, json_schema_extra={"examples": [{"kind": "gpu", "cou
     """Copies of a model that run side by side, and where. Becomes one entry of instance_group."""
 
     kind: InstanceKind = setting(
-        "auto: on GPUs where there are some, else on the CPU. gpu, cpu: only there. model: the backend decides.",
+        "auto: on GPUs where there are some, else on the CPU. gpu, cpu: only there. model: the backend decides; onnxruntime takes the CPU.",
         default="auto",
         sets="instance_group.kind",
         why="to have a server without the GPU refuse the model, where it would run a hundred times slower on the CPU without a word",

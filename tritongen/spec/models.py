@@ -84,7 +84,8 @@ class ModelSpec(
         why="it is what clients ask for",
     )
     shapes: Mapping[str, ShapeField] = setting(
-        "Sizes of tensors by name, without the batch dimension: {min: [16], opt: [128], max: [512]}, or [3, 48, 320] for one fixed size.",
+        "Sizes of inputs by name: {min: [16], opt: [128], max: [512]}, or [3, 48, 320] for one fixed size. Those of one row, without the batch dimension;"
+        " all dimensions where the model does not batch.",
         default_factory=dict,
         sets="the TensorRT profile (trt_profile_min_shapes, _opt_shapes, _max_shapes) and the sizes of warmup samples",
         why="where the model has variable dimensions besides the batch: nothing can be warmed up or built for a size that is not known",

@@ -58,7 +58,8 @@ class Serving(Strict):
         why="to be told at once of a setting that cannot keep the promise",
     )
     instances: InstancesField = setting(
-        "Copies of the model and where they run: a list of groups, or a single group. Default: one copy of kind auto.",
+        "Copies of the model and where they run: a list of groups, or a single group. Default: one copy of kind auto;"
+        " with backend tensorrt, accelerator tensorrt or accelerator cuda one of kind gpu, on each GPU.",
         default_factory=lambda: (InstanceGroup(),),
         sets="instance_group",
         why="to place models on devices, and to run several requests at once",

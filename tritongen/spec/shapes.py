@@ -20,7 +20,7 @@ from tritongen.spec.values import (
 
 
 class ShapeRange(Strict, json_schema_extra={"examples": [{"min": [16], "opt": [128], "max": [512]}]}):
-    """The sizes of one tensor, without the batch dimension: smallest, usual, largest. Used for TensorRT profiles, warmup and generated requests."""
+    """The sizes of one input, without the batch dimension where there is one: smallest, usual, largest. For TensorRT profiles, warmup, generated requests."""
 
     min: Dims = setting("Smallest size of each dimension.", default=..., sets="trt_profile_min_shapes", why="it is the smallest request that is fast")
     opt: Dims = setting(
@@ -39,7 +39,7 @@ class ShapeRange(Strict, json_schema_extra={"examples": [{"min": [16], "opt": [1
             raise problem(
                 f"{info.field_name} has {len(dims)} dimension{'s' * (len(dims) != 1)} and {name} has {len(lower)}",
                 code="TG015",
-                hint="give min, opt and max the same number of dimensions, without the batch dimension",
+                hint="give min, opt and max the same number of dimensions",
                 beside=(name,),
             )
         problems = [
@@ -66,14 +66,14 @@ def _shape_forms(value: object) -> object:
     """A plain list of dimensions as the range that holds just them."""
     if isinstance(value, list | tuple):
         if not value:
-            raise problem("the list of dimensions is empty", hint="give each dimension after the batch dimension, or leave the tensor out")
+            raise problem("the list of dimensions is empty", hint="give each dimension, or leave the tensor out")
         dims = whole_numbers(value, most=INT64_MAX)
         return {"min": dims, "opt": dims, "max": dims}
     if not isinstance(value, Mapping | ShapeRange):
         raise problem(
             f"expected a list of dimensions or a mapping with min, opt and max, got {describe(value)}",
             code="TG010",
-            hint="write [3, 48, 320], without the batch dimension",
+            hint="write [3, 48, 320]: all dimensions but that of the batch",
         )
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritongen.releases import DEFAULT_RELEASE
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.values import PositiveInt, Release, ServerPath
 
@@ -10,7 +11,8 @@ class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "engin
     """The server that the repository is made for."""
 
     release: Release | None = setting(
-        'NVIDIA container release as quoted YY.MM, such as "25.08". Default: the newest one that tritongen knows.',
+        'NVIDIA container release as quoted YY.MM, such as "25.08". Default: the newest of which Triton, ONNX Runtime and TensorRT are known,'
+        f" today {DEFAULT_RELEASE.name}.",
         sets="which fields and values may be used, and what is warned of",
         why="always: a config for one release is not always one for another",
     )
