@@ -233,7 +233,6 @@ def test_a_tensor_name_that_a_profile_cannot_hold_is_refused(tmp_path):
         ("accelerator: tensorrt\nprecision: bf16", "TG110"),
         ("versions: {policy: specific, versions: [2]}", "TG109"),
         ("config: {max_batch_size: 3}", "TG130"),
-        ("config: {model_warmup: []}", "TG130"),
         ("batching: {max: 4, max_queue_delay: 1ms}\nconfig: {sequence_batching: {direct: {}}}", "TG131"),
         ("config: {instance_group: [{kind: KIND_CPPU}]}", "TG132"),
         ("shapes: {x: [8, 1]}", "TG104"),
