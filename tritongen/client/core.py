@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tritongen.client import calls
+from tritongen.client.arguments import check_settings
 from tritongen.client.calls import Call, CallFailed
-from tritongen.client.endpoint import Access, Endpoint
+from tritongen.client.endpoint import Access, Endpoint, check_access
 from tritongen.client.failures import Circumstances, explain, missing_model
 from tritongen.client.flow import Flow, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
@@ -50,6 +51,8 @@ class Core:
     """The state that a client's requests share: what is known of the servers and of their models."""
 
     def __init__(self, endpoints: Sequence[Endpoint], access: Access, settings: Settings) -> None:
+        check_settings(settings)
+        check_access(endpoints, access)
         self.endpoints = tuple(endpoints)
         self.access = access
         self.settings = settings

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritongen.client.arguments import check_options
 from tritongen.client.calls import Infer, Reply
 from tritongen.client.core import Core, log
 from tritongen.client.endpoint import checked_headers
@@ -18,12 +19,10 @@ from tritongen.client.flow import Flow, Together
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import Cast, Prepared, check_size, prepare
-from tritongen.client.result import Result, Timings
+from tritongen.client.result import Result, Timings, check_outputs
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, PartialFailure, TritongenError, Unsupported
 from tritongen.samples import Array
-
-_RESERVED = ("sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "binary_data_output", "headers")
 
 
 @dataclass(slots=True)
@@ -65,6 +64,7 @@ def infer(
     `carried` are headers that go along; `sequence` the parameters of a request that belongs to one, and `pinned` the server that has the sequence.
     """
     started = time.perf_counter()
+    options = check_options(model, options)
     deadline = core.deadline(options.deadline_s)
     meta = core.models.get((model, options.version))
     fresh = meta is None
@@ -84,6 +84,7 @@ def infer(
 
 def open_stream(core: Core, model: str, inputs: Mapping[str, object], options: Options, carried: Mapping[str, str]) -> Flow[Opened]:
     """A checked request for a stream of answers."""
+    options = check_options(model, options)
     deadline = core.deadline(options.deadline_s)
     meta = core.models.get((model, options.version)) or (yield from core.describe(model, options.version, deadline))
     prepared = prepare(meta, inputs, outputs=options.outputs, cast=options.cast, add_batch_axis=options.add_batch_axis)
@@ -144,6 +145,7 @@ def _exchange(
     idempotent = core.settings.idempotent if options.idempotent is None else options.idempotent
     about = Circumstances(core.endpoints[0], 0, False, meta.name, options.version, queue_timeout_s=queue_timeout_s)
     found = yield from core.attempt(call, deadline, about, idempotent=idempotent and sequence is None, pinned=pinned)
+    check_outputs(meta.name, found.answer.outputs, call.outputs)
     log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, found.answer.version, prepared.nbytes, found.answer.wait_s * 1000)
     return found.answer, found.attempts
 
@@ -152,7 +154,7 @@ def _call(
     meta: ModelMeta, prepared: Prepared, options: Options, carried: Mapping[str, str], deadline: Deadline, sequence: Mapping[str, Any] | None
 ) -> tuple[Infer, float]:
     """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit)."""
-    parameters = _parameters(meta, options, sequence)
+    parameters = _parameters(options, sequence)
     policy = meta.queue_policies.get(options.priority or 0) or meta.queue_policies[0]
     limit_us = int(policy.get("default_timeout_microseconds") or 0)
     rejects = policy.get("timeout_action", "REJECT") in ("REJECT", 0)
@@ -173,23 +175,10 @@ def new_sequence_id() -> int:
     return secrets.randbits(63) | 1
 
 
-def _parameters(meta: ModelMeta, options: Options, sequence: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The request's parameters. Raises InvalidInput (TG061) for names that the protocol keeps for itself, and values that it cannot carry."""
-    given = dict(options.parameters or {})
-    problems = [f"the parameter '{name}' belongs to the protocol" for name in given if name in _RESERVED or name.startswith("triton_")]
-    problems += [
-        f"the parameter '{name}' is {value!r:.40}"
-        for name, value in given.items()
-        if not isinstance(value, str | int | float | bool) or (isinstance(value, int) and not -(2**63) <= value < 2**63)
-    ]
-    if options.priority is not None and not 0 <= options.priority < 2**63:
-        problems.append(f"the priority {options.priority} is no level of a queue")
-    if problems:
-        hint = "priority= and sequence() set their own; a value is a text, true/false, or a number (an integer of 64 bits)"
-        raise InvalidInput([Diagnostic("TG061", problem, hint=hint, model=meta.name) for problem in problems])
-    if options.priority is not None:
-        given["priority"] = options.priority
-    return {**given, **(sequence or {})}
+def _parameters(options: Options, sequence: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The request's parameters: the caller's, and those of the protocol."""
+    priority = {} if options.priority is None else {"priority": options.priority}
+    return {**(options.parameters or {}), **priority, **(sequence or {})}
 
 
 def _too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
