@@ -136,7 +136,7 @@ def _wrong_address(url: object) -> Diagnostic:
         return Diagnostic("TG060", "the address has a query or a fragment, which no server of Triton's takes", hint=_HINT)
     if url.partition("://")[0].lower() not in DEFAULT_PORTS or "://" not in url:
         return Diagnostic("TG060", f"{what} does not say which protocol to use", hint=_HINT)
-    port = re.fullmatch(r"[^/]*//(?:\[[^\]]*\]|[^:/]*):([^/]*)/?", url)
+    port = re.fullmatch(r"[^/]*//(?:\[[^\]]*\]|[^:/\[]*):([^/]*)/?", url)
     if port and not (re.fullmatch("[0-9]{1,5}", port[1]) and 0 < int(port[1]) < 2**16):
         return Diagnostic("TG060", f"{what} has no valid port: ports are 1 to 65535", hint=_HINT)
     return Diagnostic("TG060", f"{what} cannot be read: after the protocol it has a host, perhaps a port, and nothing else", hint=_HINT)
