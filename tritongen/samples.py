@@ -94,8 +94,8 @@ def _numbers(given: Array, dtype: Dtype) -> Array:
 
 
 def _whole_numbers(value: object, given: Array, dtype: Dtype) -> list[int]:
-    """The whole numbers in nested lists, some of which numpy may have made floats already; none where all numbers are small enough for the dtype."""
-    if not (np.abs(given) > 2 ** _DIGITS[dtype.wire]).any():
+    """The whole numbers in nested lists, some of which numpy may have made floats already; none where all numbers are so small that the dtype has them all."""
+    if not (np.abs(given) >= 2 ** _DIGITS[dtype.wire]).any():
         return []
     return [item for item in np.asarray(value, dtype=object).ravel().tolist() if isinstance(item, int)]
 

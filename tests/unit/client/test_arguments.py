@@ -71,7 +71,9 @@ def test_an_option_that_no_request_can_have_is_refused(client, options, words):
     assert words in found
 
 
-@pytest.mark.parametrize(("model", "words"), [(5, "the model's name is 5, not text"), ("", "the model's name is empty"), (LONE, "not valid Unicode"), (None, "is None")])
+@pytest.mark.parametrize(
+    ("model", "words"), [(5, "the model's name is 5, not text"), ("", "the model's name is empty"), (LONE, "not valid Unicode"), (None, "is None")]
+)
 def test_a_name_that_no_model_has_is_refused_by_every_question(client, model, words):
     questions = [lambda: client.infer(model, {"x": 1}), lambda: client.meta(model), lambda: client.config(model), lambda: client.load(model)]
     for ask in [*questions, lambda: client.unload(model)]:

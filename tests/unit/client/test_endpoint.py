@@ -10,7 +10,7 @@ import tritongen
 from tritongen.client.endpoint import Tls, check_access, header_problems, make_access, parse_url, parse_urls, tls_context
 from tritongen.errors import InputError
 
-SECRET = "s3cret"  # noqa: S105 - of nobody
+SECRET = "s3cret"
 
 
 def make_blocking(*arguments, **options):
@@ -143,7 +143,9 @@ def test_headers_that_servers_and_proxies_read_are_taken():
     assert make_access(None, None, given).headers == {name.lower(): value for name, value in given.items()}
 
 
-@pytest.mark.parametrize("options", [{"token": 5}, {"token": b"x"}, {"token": "a\nb"}, {"token": "a", "headers": {"Authorization": "b"}}, {"tls": "ca.pem"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"token": 5}, {"token": b"x"}, {"token": "a\nb"}, {"token": "a", "headers": {"Authorization": "b"}}, {"tls": "ca.pem"}], ids=str
+)
 def test_access_that_is_none_is_refused(make, options):
     assert refusal(make, "grpcs://host", **options).diagnostics[0].code == "TG069"
 

@@ -1,5 +1,7 @@
 """What a server says about a model, and what a stranger says in its place."""
 
+import re
+
 import pytest
 
 from tritongen.client.metadata import model_meta
@@ -30,9 +32,8 @@ def described(**metadata):
     ],
 )
 def test_metadata_that_is_no_tritons_is_said_in_a_sentence(metadata, words):
-    with pytest.raises(ValueError, match="is|has") as error:
+    with pytest.raises(ValueError, match=re.escape(words)):
         model_meta(described(**metadata), {})
-    assert words in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +53,8 @@ def test_metadata_that_is_no_tritons_is_said_in_a_sentence(metadata, words):
     ],
 )
 def test_a_config_that_is_no_tritons_is_said_in_a_sentence(config, words):
-    with pytest.raises(ValueError, match="is|has") as error:
+    with pytest.raises(ValueError, match=re.escape(words)):
         model_meta(described(), config)
-    assert words in str(error.value)
 
 
 def test_the_queue_policy_of_the_default_level_counts_for_none():
