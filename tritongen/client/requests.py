@@ -48,9 +48,6 @@ def prepare(
     of one that numpy converts without loss. Plain numbers, text and nested lists take the model's dtype where they can without being changed. A batch may have
     more rows than the model takes at once. Raises InvalidInput (TG061) with everything that does not fit.
     """
-    if not isinstance(values, Mapping):
-        message = f"the inputs are given as {type(values).__name__}, without names"
-        raise InvalidInput([Diagnostic("TG061", message, hint="give values by input name, such as {'x': array}", model=meta.name)])
     problems = _name_problems(meta, values, outputs)
     arrays: dict[str, Array] = {}
     for name, value in values.items():

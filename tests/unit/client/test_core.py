@@ -74,7 +74,6 @@ def test_arrays_of_text_become_bytes():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([1, 2], ["without names"]),
         ({"x": 1, "z": 2}, ["expected the shape", "no input 'z'"]),
         ({"x": [[["a", "b", "c"]]]}, ["the text 'a'"]),
         ({"x": None}, ["got null"]),
