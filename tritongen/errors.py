@@ -11,7 +11,7 @@
     │   └── ServerStartError    the embedded Triton could not be started, or a model did not load
     └── InferenceError          exit 3: a running server refused or failed a request
         ├── ModelNotFound       it has no such model or version
-        ├── Unavailable         it takes no request now; nothing was executed
+        ├── Unavailable         it takes no request for the model now
         │   ├── ModelNotReady   the model is loading, unloading, or failed to load
         │   └── Overloaded      its queue is full
         │       └── QueueTimeout    the request waited in the queue for as long as its policy allows
@@ -111,7 +111,10 @@ class ModelNotFound(InferenceError):
 
 
 class Unavailable(InferenceError):
-    """The server takes no request for the model now. Nothing was executed: the request may be sent again."""
+    """The server takes no request for the model now.
+
+    It most likely executed nothing: a model of one's own, or a proxy, can say the same after the work was done.
+    """
 
 
 class ModelNotReady(Unavailable):

@@ -40,9 +40,27 @@ class Release:
         return order_of(self.name)
 
     @property
-    def tensorrt_major(self) -> int | None:
-        """TensorRT's major version, or None where it is not known."""
-        return int(self.tensorrt.split(".")[0]) if self.tensorrt else None
+    def least_tensorrt(self) -> str:
+        """The TensorRT in the `-py3` image, or the least that it can be: that of the newest release before this one whose version is known.
+
+        No release has an older TensorRT than the one before it.
+        """
+        return next(release.tensorrt for release in reversed(RELEASES) if release.order <= self.order and release.tensorrt)
+
+    @property
+    def least_tensorrt_major(self) -> int:
+        """The major version of `least_tensorrt`."""
+        return int(self.least_tensorrt.split(".")[0])
+
+    @property
+    def tensorrt_text(self) -> str:
+        """TensorRT's version in words: `11.2.1`, or `11.2.1 or newer` where it is not known exactly."""
+        return self.tensorrt or f"{self.least_tensorrt} or newer"
+
+
+def same_version(first: str, second: str) -> bool:
+    """Whether two versions are the same as far as both are stated: 10.6.0 and 10.6.0.26 are."""
+    return all(one == other for one, other in zip(first.split("."), second.split("."), strict=False))
 
 
 def order_of(name: str) -> tuple[int, int]:

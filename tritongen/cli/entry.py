@@ -61,3 +61,7 @@ def _end(said: bool) -> NoReturn:
     if not said:
         sys.stderr.write("interrupted\n")
     sys.exit(128 + _received[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -108,3 +108,7 @@ def _report(error: Exception) -> int:
     else:
         click.echo(format_error(error), err=True)
     return error.exit_code
+
+
+if __name__ == "__main__":
+    main()

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
+from tritongen.client.arguments import check_window, merged
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Settings
+from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.failures import explain
 from tritongen.client.flow import AsyncTransport, Flow, run_async
-from tritongen.client.inference import Options, infer, new_sequence_id, open_stream, result_of
+from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
-from tritongen.client.sequence import SequenceState
-from tritongen.errors import TritongenError
+from tritongen.client.sequence import Next, SequenceState
+from tritongen.client.splitting import result_of
+from tritongen.errors import InferenceError, TritongenError
 
 T = TypeVar("T")
 
@@ -63,6 +65,8 @@ class AsyncClient:
         settings = Settings(deadline_s, retries, idempotent, compression, window)
         self._core = Core(parse_urls(url), make_access(token, tls, headers), settings)
         self._core.deadline(None)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: set[asyncio.Task[Result]] = set()
         self._transports = [_transport(self._core, index) for index in range(len(self._core.endpoints))]
 
     async def infer(
@@ -106,7 +110,8 @@ class AsyncClient:
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
         with tracing.span(model, self._core.endpoints[0].url) as carried:
-            return await self._run(infer(self._core, model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
+            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
+            return await self._run(infer(self._core, request))
 
     async def infer_many(
         self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any
@@ -115,33 +120,61 @@ class AsyncClient:
 
         At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
         """
-        limit = window or self._core.settings.window
+        limit = self._core.settings.window if window is None else check_window(window)
         waiting: deque[asyncio.Task[Result]] = deque()
+        source = _each(requests)
+        pulling: asyncio.Task[Mapping[str, object]] | None = asyncio.ensure_future(_next(source))
         try:
-            async for inputs in _each(requests):
-                waiting.append(asyncio.ensure_future(self.infer(model, inputs, **options)))
-                if len(waiting) >= limit:
-                    yield await waiting.popleft()
-            while waiting:
-                yield await waiting.popleft()
+            while pulling is not None or waiting:
+                racing = {task for task in (pulling, waiting[0] if waiting else None) if task is not None}
+                await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
+                if waiting and waiting[0].done():
+                    yield waiting.popleft().result()
+                elif pulling is not None and pulling.done() and len(waiting) < limit:
+                    try:
+                        inputs = pulling.result()
+                    except StopAsyncIteration:
+                        pulling = None
+                        continue
+                    waiting.append(asyncio.ensure_future(self.infer(model, inputs, **options)))
+                    pulling = asyncio.ensure_future(_next(source))
+                elif pulling is not None and pulling.done():
+                    await asyncio.wait({waiting[0]})
         finally:
-            for task in waiting:
+            tasks = [*waiting, *([pulling] if pulling is not None else [])]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await source.aclose()
 
     async def stream(
-        self, model: str, inputs: Mapping[str, object] | None = None, /, *, deadline_s: float | None = None, **tensors: object
+        self,
+        model: str,
+        inputs: Mapping[str, object] | None = None,
+        /,
+        *,
+        version: str = "",
+        outputs: Sequence[str] | None = None,
+        priority: int | None = None,
+        deadline_s: float | None = None,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | float | bool] | None = None,
+        headers: Mapping[str, str] | None = None,
+        cast: Cast = "exact",
+        add_batch_axis: bool = False,
+        **tensors: object,
     ) -> AsyncIterator[Result]:
         """Sends one request and yields every response to it: for decoupled models, over gRPC only. Leaving the loop cancels the request.
 
-        Raises as `infer` does; Unsupported over HTTP.
+        The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """
-        options = Options(deadline_s=deadline_s)
-        with tracing.span(model, self._core.endpoints[0].url) as carried:
-            call, about, deadline = await self._run(open_stream(self._core, model, {**(inputs or {}), **tensors}, options, carried))
+        options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis)
+        with tracing.detached_span(model, self._core.endpoints[0].url) as carried:
+            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
+            call, about, deadline = await self._run(open_stream(self._core, request))
             try:
-                async for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0)):
-                    yield result_of(reply)
+                async for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0), about.headers):
+                    yield result_of(reply, reply.wait_s, 1)
             except CallFailed as failure:
                 raise await self._run(explain(failure, about, deadline)) from failure
 
@@ -163,7 +196,7 @@ class AsyncClient:
 
         Raises ModelNotFound where it has none of that name (with the names that it has), ModelNotReady where it is not loaded (with the server's reason).
         """
-        return await self._run(self._core.describe(model, version, self._core.deadline(deadline_s)))
+        return (await self._run(self._core.describe(model, version, self._core.deadline(deadline_s)))).meta
 
     async def metadata(self, *, deadline_s: float | None = None) -> Mapping[str, Any]:
         """The server's name, version and extensions."""
@@ -171,29 +204,33 @@ class AsyncClient:
 
     async def config(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> Mapping[str, Any]:
         """A model's whole configuration, in ModelConfig's own field names."""
-        return await self._ask(calls.ModelConfiguration(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+        return await self._ask(calls.ModelConfiguration(model, version), deadline_s)  # type: ignore[no-any-return]
 
     async def statistics(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
         """Counts and times of a model's versions, or of all models; durations in nanoseconds."""
-        return await self._ask(calls.ModelStatistics(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+        return await self._ask(calls.ModelStatistics(model, version), deadline_s)  # type: ignore[no-any-return]
 
     async def repository_index(self, *, ready: bool = False, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
         """Every version of every model that the server knows (only those that are `ready`): name, and where it says them version, state and reason."""
         return await self._ask(calls.RepositoryIndex(ready), deadline_s)  # type: ignore[no-any-return]
 
-    async def load(self, model: str, /, *, config: str = "", files: Mapping[str, bytes] | None = None, deadline_s: float | None = None) -> None:
-        """Loads or reloads a model; the server must run with `--model-control-mode explicit`.
+    async def load(
+        self, model: str, /, *, config: str | Mapping[str, Any] = "", files: Mapping[str, bytes | str] | None = None, deadline_s: float | None = None
+    ) -> None:
+        """Loads or reloads a model, on every server of the client; they must run with `--model-control-mode explicit`.
 
-        `config` is a ModelConfig as JSON in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's folder, which need a
-        config.
+        `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
+        folder, which need a config.
         """
-        self._core.forget(model)
-        await self._ask(calls.LoadModel(model, config, files or {}), deadline_s, model)
+        await self._run(self._core.control(calls.load_model(model, config, files or {}), self._core.deadline(deadline_s)))
 
     async def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
-        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone."""
-        self._core.forget(model)
-        await self._ask(calls.UnloadModel(model, dependents), deadline_s, model)
+        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
+        await self._run(self._core.control(calls.UnloadModel(model, dependents), self._core.deadline(deadline_s)))
+
+    async def health(self, *, deadline_s: float | None = None) -> Health:
+        """Whether any server of the client runs, and whether one is ready with all its models."""
+        return Health(await self.live(deadline_s=deadline_s), await self.ready(deadline_s=deadline_s))
 
     async def live(self, *, deadline_s: float | None = None) -> bool:
         """Whether the server runs. False where it cannot be reached."""
@@ -210,6 +247,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Give connections back. Closing twice does nothing; any other call afterwards raises InferenceError."""
+        for task in self._ending:
+            task.cancel()
         for transport in self._transports:
             await transport.close()
 
@@ -222,18 +261,35 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"AsyncClient({', '.join(endpoint.url for endpoint in self._core.endpoints)})"
 
-    async def _in_sequence(self, model: str, inputs: Mapping[str, object], options: Options, parameters: Mapping[str, Any], server: int) -> Result:
-        with tracing.span(model, self._core.endpoints[server].url) as carried:
-            return await self._run(infer(self._core, model, inputs, options, carried, sequence=parameters, pinned=server))
+    def _ended(self, task: asyncio.Task[Result]) -> None:
+        """The end of a sequence whose task was cancelled is over; what became of it is of no use to anybody."""
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()
 
-    async def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
-        return await self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))
+    async def _in_sequence(self, model: str, step: Next, server: int) -> Result:
+        with tracing.span(model, self._core.endpoints[server].url) as carried:
+            request = make_request(self._core, model, step.inputs, step.options, carried, sequence=step.parameters, pinned=server)
+            return await self._run(infer(self._core, request))
+
+    async def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
+        return await self._run(self._core.ask(call, self._core.deadline(deadline_s)))
 
     async def _run(self, flow: Flow[T]) -> T:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            flow.close()
+            raise InferenceError("the client was used in another event loop before", hint="make an AsyncClient in each event loop, or use Client")
         return await run_async(flow, self._transports)
 
 
-async def _each(requests: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+async def _next(source: AsyncIterator[T]) -> T:
+    return await source.__anext__()
+
+
+async def _each(requests: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[T, None]:
     if isinstance(requests, AsyncIterable):
         async for request in requests:
             yield request
@@ -273,6 +329,14 @@ class AsyncModel:
         """As `AsyncClient.infer_many`."""
         return self._client.infer_many(self.name, requests, version=self.version, **options)
 
+    def stream(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> AsyncIterator[Result]:
+        """As `AsyncClient.stream`."""
+        return self._client.stream(self.name, inputs, version=self.version, **options)
+
+    def sequence(self, *, sequence_id: int | str | None = None) -> AsyncInferenceSequence:
+        """As `AsyncClient.sequence`."""
+        return self._client.sequence(self.name, sequence_id=sequence_id, version=self.version)
+
 
 class AsyncInferenceSequence:
     """See `AsyncClient.sequence`."""
@@ -288,19 +352,27 @@ class AsyncInferenceSequence:
 
     async def infer(self, inputs: Mapping[str, object] | None = None, /, *, end: bool = False, **options: Any) -> Result:
         """Sends the next request; `end` says that it is the last. Other arguments are those of `AsyncClient.infer`."""
-        values, chosen, parameters = self._state.next(inputs, options, end)
-        with self._state.sending(values, end):
-            return await self._client._in_sequence(self._model, values, chosen, parameters, self._server)
+        return await self._send(self._state.next(inputs, options, end))
+
+    async def _send(self, step: Next) -> Result:
+        with self._state.sending(step):
+            return await self._client._in_sequence(self._model, step, self._server)
 
     async def __aenter__(self) -> AsyncInferenceSequence:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        last = self._state.unfinished
-        if last is None:
+        step = self._state.end(self._client._core.settings.deadline_s)
+        if step is None:
+            return
+        ending = asyncio.ensure_future(self._send(step))
+        if isinstance(error, asyncio.CancelledError):
+            # Whoever cancelled does not wait for the server; the client keeps the task until it is over.
+            self._client._ending.add(ending)
+            ending.add_done_callback(self._client._ended)
             return
         try:
-            await self.infer(last, end=True)
+            await ending
         except TritongenError:
             if error is None:
                 raise

@@ -92,11 +92,11 @@ class LoadModel:
     config: str = field(default="", repr=False)
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        check_model(self.model)
-        config, files = check_load(self.model, self.config, self.files)
-        object.__setattr__(self, "config", config)
-        object.__setattr__(self, "files", files)
+
+def load_model(model: str, config: str | Mapping[str, Any], files: Mapping[str, bytes | str]) -> LoadModel:
+    """The call to load a model, from what `Client.load` takes. Raises InvalidInput (TG061)."""
+    check_model(model)
+    return LoadModel(model, *check_load(model, config, files))
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,6 @@ class Infer:
     outputs: tuple[str, ...] | None = None
     request_id: str = ""
     parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 Call = (

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tritongen.client import calls
-from tritongen.client.arguments import check_settings
-from tritongen.client.calls import Call, CallFailed
+from tritongen.client.arguments import check_model, check_settings
+from tritongen.client.calls import Call, CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint, check_access
 from tritongen.client.failures import Circumstances, explain, missing_model
-from tritongen.client.flow import Flow, Pause, Send
+from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
 from tritongen.client.policy import Balancer, Budget, Deadline, pause_before
 from tritongen.errors import (
     ConnectionFailed,
     DeadlineExceeded,
+    ModelNotReady,
     NotTriton,
+    ServerError,
     TritongenError,
     Unavailable,
 )
@@ -27,6 +31,7 @@ log = logging.getLogger("tritongen.client")
 """Names, sizes and times; never a tensor's values, never a header."""
 
 _POLL_S = 0.1
+_PROBE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,26 @@ class Settings:
     window: int = 16
 
 
+class Health(NamedTuple):
+    """Whether a server runs, and whether it is ready with all its models."""
+
+    live: bool
+    ready: bool
+
+
 class Attempted(NamedTuple):
-    """An answer, and how often it was asked for."""
+    """An answer, how often it was asked for, and the server that gave it."""
 
     answer: Any
     attempts: int
+    server: int
+
+
+class Described(NamedTuple):
+    """What a server says about a model, and when it said so, on `time.monotonic`."""
+
+    meta: ModelMeta
+    at: float
 
 
 class Core:
@@ -58,56 +78,81 @@ class Core:
         self.settings = settings
         self.balancer = Balancer(len(self.endpoints))
         self._budget = Budget()
-        self.models: dict[tuple[str, str], ModelMeta] = {}
+        self.models: dict[tuple[str, str], Described] = {}
 
     def deadline(self, seconds: float | None) -> Deadline:
         """The deadline of a call that starts now. Raises InputError (TG067)."""
         return Deadline(self.settings.deadline_s if seconds is None else seconds)
 
-    def ask(self, call: Call, deadline: Deadline, *, model: str = "", version: str = "") -> Flow[Any]:
+    def ask(self, call: Call, deadline: Deadline) -> Flow[Any]:
         """The answer to a question, which may be asked again. Raises InferenceError or InvalidInput."""
-        return (
-            yield from self.attempt(
-                call,
-                deadline,
-                Circumstances(self.endpoints[0], 0, False, model, version, isinstance(call, calls.LoadModel | calls.UnloadModel)),
-                idempotent=True,
-            )
-        ).answer
+        about = Circumstances(self.endpoints[0], 0, False, getattr(call, "model", ""), getattr(call, "version", ""))
+        return (yield from self.attempt(call, deadline, about, idempotent=True)).answer
+
+    def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
+        """Load or unload a model on every server. Done once on each: what fails to load fails again."""
+        self.forget(call.model)
+        for index in range(len(self.endpoints)):
+            about = Circumstances(self.endpoints[index], index, False, call.model, is_control=True)
+            yield from self.attempt(call, deadline, about, idempotent=False, pinned=index)
 
     def holds(self, call: Call, deadline: Deadline) -> Flow[bool]:
-        """The answer to a question of yes or no, asked once: False where nobody answers."""
-        index = self.balancer.pick()
-        try:
-            return bool((yield Send(call, index, max(deadline.left, 0.0))))
-        except CallFailed as failure:
-            if failure.word == "CLOSED":
-                raise (yield from explain(failure, self.about(index), deadline)) from failure
-            return False
+        """The answer to a question of yes or no: whether it is yes of any server. False where nobody answers; raises AccessDenied."""
+        return (yield from self._judge(call, deadline))[0]
+
+    def _judge(self, call: Call, deadline: Deadline) -> Flow[tuple[bool, str]]:
+        """Whether any server says yes, and else what the last one said that said nothing useful."""
+        said = ""
+        count = len(self.endpoints)
+        for asked in range(count):
+            index = self.balancer.pick()
+            limit = deadline.left / (count - asked)
+            try:
+                answer = bool((yield Send(call, index, max(limit, 0.0), NO_HEADERS)))
+            except CallFailed as failure:
+                if failure.word == "CLOSED" or failure.status is Status.DENIED:
+                    raise (yield from explain(failure, self.about(index), deadline)) from failure
+                self.balancer.lost(index)
+                said = f"{self.endpoints[index].url}: {failure.said or 'no answer in time'}"
+            else:
+                self.balancer.answered(index)
+                if answer:
+                    return True, ""
+        return False, said
 
     def wait_ready(self, model: str, version: str, deadline: Deadline) -> Flow[None]:
         """Ends when the model (or the server with all its models) is ready. Raises DeadlineExceeded with the server's reason."""
+        model, version = check_model(model, version, may_be_empty=True)
         call: Call = calls.ModelReady(model, version) if model else calls.ServerReady()
-        while not (yield from self.holds(call, deadline)):
+        while True:
+            ready, said = yield from self._judge(call, deadline)
+            if ready:
+                return
             if deadline.left <= _POLL_S:
-                what = f"model '{model}'" if model else "the server"
-                index = self.balancer.pick()
-                try:
-                    listed = yield Send(calls.RepositoryIndex(), index, _POLL_S)
-                except CallFailed:
-                    listed = ()
-                reason = missing_model(model, version, listed) if model and listed else None
-                why = f": {reason}" if reason else "" if listed else f": {self.endpoints[index].url} does not answer"
-                raise DeadlineExceeded(f"{what} is not ready after {deadline.seconds:g} s{why}", hint=reason.hint if reason else "")
+                break
             yield Pause(_POLL_S)
+        what = f"model '{model}'" if model else "the server"
+        listed: Sequence[Mapping[str, Any]] = ()
+        if not said and deadline.left > 0:
+            with contextlib.suppress(CallFailed):
+                listed = yield Send(calls.RepositoryIndex(), self.balancer.pick(), deadline.left, NO_HEADERS)
+        reason = missing_model(model, version, listed) if model and listed else None
+        why = f": {reason or said}" if reason or said else ""
+        raise DeadlineExceeded(f"{what} is not ready after {deadline.seconds:g} s{why}", hint=reason.hint if reason else "")
 
-    def describe(self, model: str, version: str, deadline: Deadline) -> Flow[ModelMeta]:
-        """What the server says about a model, asked now."""
-        metadata = yield from self.ask(calls.ModelMetadata(model, version), deadline, model=model, version=version)
-        config = yield from self.ask(calls.ModelConfiguration(model, version), deadline, model=model, version=version)
-        meta = model_meta(metadata, config)
-        self.models[model, version] = meta
-        return meta
+    def describe(self, model: str, version: str, deadline: Deadline, headers: Headers = NO_HEADERS) -> Flow[Described]:
+        """What a server says about a model, asked now."""
+        model, version = check_model(model, version)
+        about = Circumstances(self.endpoints[0], 0, False, model, version, headers=headers)
+        metadata = yield from self.attempt(calls.ModelMetadata(model, version), deadline, about, idempotent=True)
+        config = yield from self.attempt(calls.ModelConfiguration(model, version), deadline, about, idempotent=True, pinned=metadata.server)
+        try:
+            meta = model_meta(metadata.answer, config.answer)
+        except ValueError as error:
+            message = f"{self.endpoints[metadata.server].url}: what it says about model '{model}' cannot be read: {error}"
+            raise ServerError(message, hint="is this a Triton, or a server of the same protocol?") from error
+        described = self.models[model, version] = Described(meta, time.monotonic())
+        return described
 
     def forget(self, model: str) -> None:
         """Ask about the model again before its next request."""
@@ -118,37 +163,70 @@ class Core:
         """What is known of the server with this index."""
         return Circumstances(self.endpoints[index], index, self.balancer.is_triton(index))
 
+    def choose(self, deadline: Deadline) -> Flow[int]:
+        """The server to ask next. Among several, one that answered the last time, or that answers now: a server that is gone costs a probe, not a request."""
+        count = len(self.endpoints)
+        if count == 1:
+            return 0
+        for tried in range(count):
+            index = self.balancer.pick()
+            if self.balancer.is_trusted(index):
+                return index
+            try:
+                yield Send(calls.ServerLive(), index, max(min(deadline.left / (count - tried + 1), _PROBE_S), 0.0), NO_HEADERS)
+            except CallFailed as failure:
+                if failure.status in (Status.CONNECTION, Status.DEADLINE, Status.STRANGER):
+                    self.balancer.lost(index)
+                    continue
+            self.balancer.answered(index)
+            return index
+        return self.balancer.pick()
+
     def attempt(self, call: Call, deadline: Deadline, about: Circumstances, *, idempotent: bool, pinned: int = -1) -> Flow[Attempted]:
         """The answer to a call, tried again while that is safe, within the deadline and the budget."""
         attempts = 0
         while True:
             attempts += 1
-            index = pinned if pinned >= 0 else self.balancer.pick()
+            index = pinned if pinned >= 0 else (yield from self.choose(deadline))
             before = deadline.elapsed
             try:
-                answer = yield Send(call, index, max(deadline.left, 0.0))
+                answer = yield Send(call, index, max(deadline.left, 0.0), about.headers)
             except CallFailed as failure:
-                here = replace(about, endpoint=self.endpoints[index], index=index, known=self.balancer.is_triton(index), waited_s=deadline.elapsed - before)
+                known, waited_s = self.balancer.is_triton(index), deadline.elapsed - before
+                here = replace(about, endpoint=self.endpoints[index], index=index, known=known, waited_s=waited_s)
                 error = yield from explain(failure, here, deadline)
-                if isinstance(error, ConnectionFailed):
-                    self.balancer.lost(index)
-                elif failure.own:
-                    self.balancer.answered(index)
-                pause = pause_before(attempts)
-                if attempts > self.settings.retries or not _may_retry(error, idempotent) or pause >= deadline.left or not self._budget.take():
+                self._note(index, failure, error)
+                # Another server may take what never reached this one, at once and at no cost.
+                elsewhere = pinned < 0 and len(self.endpoints) > 1 and isinstance(error, ConnectionFailed) and not error.sent
+                pause = 0.0 if elsewhere else pause_before(attempts)
+                may = attempts <= self.settings.retries and _may_retry(error, idempotent, about.is_control) and pause < deadline.left
+                if not may or not (elsewhere or self._budget.take()):
                     raise error from failure
-                log.info("%s: attempt %d failed (%s), again in %.0f ms", about.model or self.endpoints[index].url, attempts, type(error).__name__, pause * 1000)
+                what = about.model or self.endpoints[index].url
+                log.info("%s: attempt %d failed (%s), again in %.0f ms", what, attempts, type(error).__name__, pause * 1000)
                 yield Pause(pause)
             else:
                 self.balancer.answered(index)
                 self._budget.earn()
-                return Attempted(answer, attempts)
+                return Attempted(answer, attempts, index)
+
+    def _note(self, index: int, failure: CallFailed, error: TritongenError) -> None:
+        if isinstance(error, ConnectionFailed):
+            self.balancer.lost(index)
+        elif isinstance(error, DeadlineExceeded):
+            self.balancer.doubt(index)
+        elif failure.own:
+            self.balancer.answered(index)
 
 
-def _may_retry(error: TritongenError, idempotent: bool) -> bool:
-    """Whether the request may be sent again: it was certainly not executed, or may be executed twice."""
+def _may_retry(error: TritongenError, idempotent: bool, is_control: bool) -> bool:
+    """Whether the request may be sent again: it was certainly not executed, or may be executed twice.
+
+    A model that is not ready executes nothing. UNAVAILABLE of one that is ready is nearly always its full queue, but a model of one's own, or a proxy, may say
+    the same after the work was done.
+    """
     if isinstance(error, NotTriton):
         return False
     if isinstance(error, ConnectionFailed):
-        return idempotent or not error.sent
-    return isinstance(error, Unavailable)
+        return not error.sent or idempotent
+    return not is_control and isinstance(error, Unavailable) and (idempotent or isinstance(error, ModelNotReady))

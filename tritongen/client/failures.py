@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tritongen.client import calls
 from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import DEFAULT_PORTS, Endpoint
-from tritongen.client.flow import Flow, Send
+from tritongen.client.flow import NO_HEADERS, Flow, Headers, Send
 from tritongen.client.policy import Deadline
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import (
@@ -49,6 +49,7 @@ class Circumstances:
         model: the model it was about; empty for the server as a whole.
         version: the version that was asked for; empty where that was left to the server.
         is_control: the call was to load or unload the model.
+        headers: what the request carried beside the client's own.
         queue_timeout_s: seconds after which the model's queue gives a request up; 0 where it never does, or where that is not known.
         waited_s: seconds that this attempt took.
     """
@@ -59,6 +60,7 @@ class Circumstances:
     model: str = ""
     version: str = ""
     is_control: bool = False
+    headers: Headers = field(default_factory=lambda: NO_HEADERS, repr=False)
     queue_timeout_s: float = 0.0
     waited_s: float = 0.0
 
@@ -76,16 +78,16 @@ def explain(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Fl
         return DeadlineExceeded(f"{where}: no answer within {deadline.seconds:g} s", status=failure.word, hint="" if about.known else hint)
     if failure.status is Status.CONNECTION:
         return (yield from _lost(failure, about, deadline))
+    if failure.status is Status.DENIED:
+        return AccessDenied(said, status=failure.word, hint="give the client a token=, headers= or a certificate that the server takes")
     if failure.status is Status.STRANGER:
         return _stranger(failure, about)
-    if (failure.status is Status.UNAVAILABLE and failure.word != "503") or (failure.status is Status.UNAVAILABLE and failure.own):
+    if failure.status is Status.UNAVAILABLE:
         return (yield from _unavailable(failure, about, deadline))
     if not failure.own and not (yield from _is_triton(about, deadline)):
         return _stranger(failure, about)
     if failure.status in (Status.INVALID, Status.NOT_FOUND):
         return (yield from _refused(failure, about, deadline))
-    if failure.status is Status.DENIED:
-        return AccessDenied(said, status=failure.word, hint="give the client a token=, headers= or a certificate that the server takes")
     kind = Unsupported if failure.status is Status.UNSUPPORTED else ServerError
     return kind(said, status=failure.word)
 
@@ -95,7 +97,7 @@ def _ask(call: calls.Call, about: Circumstances, deadline: Deadline) -> Flow[Any
     if deadline.left <= 0:
         return None
     try:
-        return (yield Send(call, about.index, min(deadline.left, _PROBE_S)))
+        return (yield Send(call, about.index, min(deadline.left, _PROBE_S), about.headers))
     except CallFailed:
         return None
 
@@ -110,9 +112,10 @@ def _is_triton(about: Circumstances, deadline: Deadline) -> Flow[bool]:
 def _lost(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow[TritongenError]:
     where, protocol = about.endpoint.url, _PROTOCOLS[about.endpoint.protocol]
     port = DEFAULT_PORTS[about.endpoint.protocol]
-    if failure.word == "TLS":
-        hint = "does the server speak TLS there, with a certificate that this machine trusts? http:// is without TLS"
-        return ConnectionFailed(f"{where}: {failure.said}", status="UNAVAILABLE", hint=hint, sent=False)
+    if failure.word == "TLS" or (about.endpoint.tls and about.endpoint.protocol == "grpc" and not about.known and not failure.sent):
+        plain = "grpc://" if about.endpoint.protocol == "grpc" else "http://"
+        hint = f"is a server listening there, does it speak TLS, and does this machine trust its certificate (and it ours)? {plain} is without TLS"
+        return ConnectionFailed(f"{where}: {failure.said}", status="UNAVAILABLE", hint=hint, sent=failure.sent)
     if failure.word in ("502", "504"):
         if about.known:
             return ConnectionFailed(f"{where}: {failure.said}", status=failure.word, hint="the proxy in front of the server does not reach it")
@@ -125,7 +128,7 @@ def _lost(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow
     hint = "the server went away; it may have executed the request" if about.known else ""
     if about.endpoint.protocol == "http" and not about.known:
         hint = f"the server crashed, or this is the port of another service: Triton's usual HTTP port is {port} (gRPC 8001)"
-    said = "the connection was closed without an answer" if about.endpoint.protocol == "http" else failure.said
+    said = f"the connection was closed without an answer ({failure.said})" if about.endpoint.protocol == "http" else failure.said
     return ConnectionFailed(f"{where}: {said}", status="UNAVAILABLE", hint=hint)
 
 
@@ -148,13 +151,14 @@ def _unavailable(failure: CallFailed, about: Circumstances, deadline: Deadline) 
         return Unavailable(said, status=failure.word)
     ready = yield from _ask(calls.ModelReady(about.model, about.version), about, deadline)
     if ready is None:
-        return Unavailable(said, status=failure.word) if about.known or deadline.left <= 0 else _stranger(failure, about)
+        return Unavailable(said, status=failure.word) if failure.own or about.known or deadline.left <= 0 else _stranger(failure, about)
     if not ready:
         return (yield from _missing(failure, about, deadline)) or ModelNotReady(said, status=failure.word)
     if about.queue_timeout_s and about.waited_s >= about.queue_timeout_s:
         hint = "the model's queue gives requests up after that time; send fewer, or give the model more instances"
         return QueueTimeout(f"{said} (it waited for {about.waited_s:.3f} s)", status=failure.word, hint=hint)
-    return Overloaded(said, status=failure.word, hint="the model's queue is full: send fewer requests at once, or give the model more instances")
+    hint = "most likely its queue is full: send fewer requests at once, or give the model more instances (or the API is restricted, and wants a header)"
+    return Overloaded(said, status=failure.word, hint=hint)
 
 
 def _refused(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow[TritongenError]:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from tritongen.client.calls import Call, Infer, Reply
 
 T = TypeVar("T")
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -24,6 +27,7 @@ class Send:
     call: Call
     endpoint: int
     timeout_s: float
+    headers: Headers
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,11 @@ Flow = Generator[Effect, Any, T]
 class Transport(Protocol):
     """One protocol's way to one server."""
 
-    def send(self, call: Call, timeout_s: float) -> Any:
+    def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """The answer to a call. Ends within `timeout_s` seconds; raises CallFailed."""
         ...
 
-    def stream(self, call: Infer, timeout_s: float) -> Any:
+    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Any:
         """An iterator over the replies to one request. Ends within `timeout_s` seconds; raises CallFailed."""
         ...
 
@@ -64,11 +68,11 @@ class Transport(Protocol):
 class AsyncTransport(Protocol):
     """`Transport` for asyncio."""
 
-    async def send(self, call: Call, timeout_s: float) -> Any:
+    async def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `Transport`."""
         ...
 
-    def stream(self, call: Infer, timeout_s: float) -> Any:
+    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Any:
         """See `Transport`; an asynchronous iterator."""
         ...
 
@@ -77,8 +81,8 @@ class AsyncTransport(Protocol):
         ...
 
 
-def run(flow: Flow[T], transports: Sequence[Transport], executor: Callable[[], Executor]) -> T:
-    """Run a flow to its end in this thread; what goes side by side runs on the executor."""
+def run(flow: Flow[T], transports: Sequence[Transport]) -> T:
+    """Run a flow to its end in this thread; what goes side by side runs in threads of its own."""
     value: Any = None
     error: BaseException | None = None
     while True:
@@ -89,32 +93,27 @@ def run(flow: Flow[T], transports: Sequence[Transport], executor: Callable[[], E
         value, error = None, None
         try:
             if isinstance(effect, Send):
-                value = transports[effect.endpoint].send(effect.call, effect.timeout_s)
+                value = transports[effect.endpoint].send(effect.call, effect.timeout_s, effect.headers)
             elif isinstance(effect, Pause):
                 time.sleep(effect.seconds)
             else:
-                value = _together(effect, transports, executor)
+                value = _together(effect, transports)
         except BaseException as raised:  # noqa: BLE001 - the flow decides, and raises again what is not its own
             error = raised
 
 
-def _together(effect: Together, transports: Sequence[Transport], executor: Callable[[], Executor]) -> list[Any]:
-    results: list[Any] = [None] * len(effect.flows)
-    waiting: list[tuple[int, Future[Any]]] = []
-    for index, flow in enumerate(effect.flows):
-        if len(waiting) >= effect.limit:
-            _collect(*waiting.pop(0), results)
-        waiting.append((index, executor().submit(run, flow, transports, executor)))
-    for index, future in waiting:
-        _collect(index, future, results)
-    return results
+def _together(effect: Together, transports: Sequence[Transport]) -> list[Any]:
+    """The threads belong to this one call: it never waits for another's."""
+    with ThreadPoolExecutor(min(effect.limit, len(effect.flows)), thread_name_prefix="tritongen-parts") as pool:
+        futures = [pool.submit(run, flow, transports) for flow in effect.flows]
+        return [_outcome(future) for future in futures]
 
 
-def _collect(index: int, future: Future[Any], results: list[Any]) -> None:
+def _outcome(future: Future[Any]) -> Any:
     error = future.exception()
     if error is not None and not isinstance(error, Exception):
         raise error
-    results[index] = error if error is not None else future.result()
+    return future.result() if error is None else error
 
 
 async def run_async(flow: Flow[T], transports: Sequence[AsyncTransport]) -> T:
@@ -129,7 +128,7 @@ async def run_async(flow: Flow[T], transports: Sequence[AsyncTransport]) -> T:
         value, error = None, None
         try:
             if isinstance(effect, Send):
-                value = await transports[effect.endpoint].send(effect.call, effect.timeout_s)
+                value = await transports[effect.endpoint].send(effect.call, effect.timeout_s, effect.headers)
             elif isinstance(effect, Pause):
                 await asyncio.sleep(effect.seconds)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -15,7 +15,8 @@ from tritonclient.grpc import service_pb2_grpc
 from tritongen.client import grpc_codec as codec
 from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, Status
 from tritongen.client.endpoint import Access, Endpoint
-from tritongen.client.grpc_sync import compression_of, credentials, metadata
+from tritongen.client.flow import Headers
+from tritongen.client.grpc_sync import closed, compression_of, credentials, metadata
 
 
 class AsyncGrpcTransport:
@@ -25,15 +26,13 @@ class AsyncGrpcTransport:
         self._endpoint = endpoint
         self._headers = access.headers
         self._compression = compression_of(compression)
-        options = codec.channel_options()
-        if endpoint.tls:
-            self._channel = grpc.aio.secure_channel(endpoint.authority, credentials(access), options)
-        else:
-            self._channel = grpc.aio.insecure_channel(endpoint.authority, options)
-        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        self._credentials = credentials(access) if endpoint.tls else None
+        self._channel: Any = None
+        self._stub: Any = None
         self._under_way = 0
+        self._closed = False
 
-    async def send(self, call: Call, timeout_s: float) -> Any:
+    async def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `AsyncTransport`."""
         if isinstance(call, Reach):
             return await self._reach(timeout_s)
@@ -41,48 +40,76 @@ class AsyncGrpcTransport:
             start = time.perf_counter()
             request = codec.infer_request(call)
             ready = time.perf_counter()
-            response = await self._call("ModelInfer", request, timeout_s - (ready - start), call.headers)
+            response = await self._call("ModelInfer", request, timeout_s - (ready - start), headers)
             return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
         rpc = codec.RPCS[type(call)]
-        return rpc.answer(await self._call(rpc.method, rpc.request(call), timeout_s, {}))
+        return rpc.answer(await self._call(rpc.method, rpc.request(call), timeout_s, headers))
 
-    async def stream(self, call: Infer, timeout_s: float) -> AsyncIterator[Reply]:
+    async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Reply]:
         """See `AsyncTransport`."""
         start = time.perf_counter()
         request = codec.infer_request(call)
         before = time.perf_counter()
-        responses = self._stub.ModelStreamInfer(
-            iter([request]), timeout=timeout_s, metadata=metadata(self._headers, call.headers), compression=self._compression
-        )
+        options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers), "compression": self._compression}
+        responses = self._opened().ModelStreamInfer(iter([request]), **options)
         try:
             async for response in responses:
                 if response.error_message:
                     raise CallFailed(Status.FAILED, "", response.error_message)
                 yield codec.infer_reply(response.infer_response, serialise_s=before - start, wait_s=time.perf_counter() - before)
         except grpc.RpcError as error:
-            raise codec.failure(error, connected=await self._state() is grpc.ChannelConnectivity.READY, sent=True) from error
+            raise await self._failure(error, alone=False) from error
+        except asyncio.CancelledError:
+            if self._closed:
+                raise closed() from None
+            raise
         finally:
             responses.cancel()
 
     async def close(self) -> None:
         """See `AsyncTransport`."""
-        await self._channel.close()
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close()
 
-    async def _call(self, method: str, request: Any, timeout_s: float, headers: Mapping[str, str]) -> Any:
+    def _opened(self) -> Any:
+        """The stub; its channel belongs to the running event loop."""
+        if self._closed:
+            raise closed()
+        if self._stub is None:
+            options = codec.channel_options()
+            if self._credentials is not None:
+                self._channel = grpc.aio.secure_channel(self._endpoint.authority, self._credentials, options)
+            else:
+                self._channel = grpc.aio.insecure_channel(self._endpoint.authority, options)
+            self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        return self._stub
+
+    async def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
+        stub = self._opened()
         self._under_way += 1
         try:
-            return await getattr(self._stub, method)(
-                request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression
-            )
+            return await getattr(stub, method)(request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression)
         except grpc.RpcError as error:
-            state = await self._state() if error.code() is grpc.StatusCode.UNAVAILABLE else grpc.ChannelConnectivity.READY
-            # As in `GrpcTransport`.
-            sent = state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE or self._under_way > 1
-            raise codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent) from error
+            raise await self._failure(error, alone=self._under_way == 1) from error
         except grpc.aio.UsageError as error:  # what a closed channel raises
-            raise CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False) from error
+            raise closed() from error
+        except asyncio.CancelledError:
+            if self._closed:
+                raise closed() from None  # the channel ends its calls so; nobody cancelled the task
+            raise
         finally:
             self._under_way -= 1
+
+    async def _failure(self, error: grpc.RpcError, *, alone: bool) -> CallFailed:
+        """As `GrpcTransport` does."""
+        if self._closed:
+            return closed()
+        if error.code() is not grpc.StatusCode.UNAVAILABLE:
+            return codec.failure(error, connected=True, sent=True)
+        state = await self._state()
+        sent = not alone or state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE
+        return codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent)
 
     async def _reach(self, timeout_s: float) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ from tritonclient.grpc import service_pb2_grpc
 from tritongen.client import grpc_codec as codec
 from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, Status
 from tritongen.client.endpoint import Access, Endpoint
+from tritongen.client.flow import Headers
 
 
 class GrpcTransport:
@@ -30,9 +32,10 @@ class GrpcTransport:
             self._channel = grpc.insecure_channel(endpoint.authority, options)
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._under_way = 0
+        self._closed = False
         self._lock = threading.Lock()
 
-    def send(self, call: Call, timeout_s: float) -> Any:
+    def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `Transport`."""
         if isinstance(call, Reach):
             return self._reach(timeout_s)
@@ -40,49 +43,62 @@ class GrpcTransport:
             start = time.perf_counter()
             request = codec.infer_request(call)
             ready = time.perf_counter()
-            response = self._call("ModelInfer", request, timeout_s - (ready - start), call.headers)
+            response = self._call("ModelInfer", request, timeout_s - (ready - start), headers)
             return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
         rpc = codec.RPCS[type(call)]
-        return rpc.answer(self._call(rpc.method, rpc.request(call), timeout_s, {}))
+        return rpc.answer(self._call(rpc.method, rpc.request(call), timeout_s, headers))
 
-    def stream(self, call: Infer, timeout_s: float) -> Iterator[Reply]:
+    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Reply]:
         """See `Transport`."""
         start = time.perf_counter()
         request = codec.infer_request(call)
         before = time.perf_counter()
-        responses = self._stub.ModelStreamInfer(
-            iter([request]), timeout=timeout_s, metadata=metadata(self._headers, call.headers), compression=self._compression
-        )
+        options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers), "compression": self._compression}
+        try:
+            responses = self._stub.ModelStreamInfer(iter([request]), **options)
+        except ValueError as error:  # what a closed channel raises
+            raise closed() from error
         try:
             for response in responses:
                 if response.error_message:
                     raise CallFailed(Status.FAILED, "", response.error_message)
                 yield codec.infer_reply(response.infer_response, serialise_s=before - start, wait_s=time.perf_counter() - before)
         except grpc.RpcError as error:
-            raise codec.failure(error, connected=self._state() is grpc.ChannelConnectivity.READY, sent=True) from error
+            raise self._failure(error, alone=False) from error
         finally:
             responses.cancel()
 
     def close(self) -> None:
         """See `Transport`."""
+        self._closed = True
         self._channel.close()
 
-    def _call(self, method: str, request: Any, timeout_s: float, headers: Mapping[str, str]) -> Any:
+    def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
         with self._lock:
             self._under_way += 1
         try:
             return getattr(self._stub, method)(request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression)
         except grpc.RpcError as error:
-            state = self._state() if error.code() is grpc.StatusCode.UNAVAILABLE else grpc.ChannelConnectivity.READY
-            # A call that loses its connection leaves the channel idle; one that finds no connection leaves it failing. With other calls under way one of
-            # those may have tried to connect since.
-            sent = state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE or self._under_way > 1
-            raise codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent) from error
+            raise self._failure(error, alone=self._under_way == 1) from error
         except ValueError as error:  # what a closed channel raises
-            raise CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False) from error
+            raise closed() from error
         finally:
             with self._lock:
                 self._under_way -= 1
+
+    def _failure(self, error: grpc.RpcError, *, alone: bool) -> CallFailed:
+        """What became of a call; `alone`: no other was under way.
+
+        A call that loses its connection leaves the channel idle; one that finds no connection leaves it failing. With other calls under way one of those may
+        have tried to connect since.
+        """
+        if self._closed:
+            return closed()
+        if error.code() is not grpc.StatusCode.UNAVAILABLE:
+            return codec.failure(error, connected=True, sent=True)
+        state = self._state()
+        sent = not alone or state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE
+        return codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent)
 
     def _reach(self, timeout_s: float) -> bool:
         try:
@@ -101,10 +117,16 @@ class GrpcTransport:
                 states.append(state)
                 changed.set()
 
-        self._channel.subscribe(listen)
-        changed.wait(codec.NOTICED_S)
-        self._channel.unsubscribe(listen)
+        with contextlib.suppress(ValueError):  # it was closed meanwhile
+            self._channel.subscribe(listen)
+            changed.wait(codec.NOTICED_S)
+            self._channel.unsubscribe(listen)
         return states[-1]
+
+
+def closed() -> CallFailed:
+    """A call of a client that was closed."""
+    return CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False)
 
 
 def credentials(access: Access) -> grpc.ChannelCredentials:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -11,8 +12,14 @@ import aiohttp
 
 from tritongen.client import http_codec as codec
 from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status
-from tritongen.client.endpoint import Access, Endpoint
-from tritongen.client.http_sync import compressed, no_stream, tls_context
+from tritongen.client.endpoint import Access, Endpoint, tls_context
+from tritongen.client.flow import Headers
+from tritongen.client.grpc_sync import closed
+from tritongen.client.http_sync import compressed, no_stream
+from tritongen.client.policy import LONGEST_S
+
+_WHOLE_BODY = 1 << 20
+"""aiohttp sends a larger body in pieces, so that the event loop gets a turn, where it is given a file."""
 
 
 class AsyncHttpTransport:
@@ -26,18 +33,18 @@ class AsyncHttpTransport:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    async def send(self, call: Call, timeout_s: float) -> Any:
+    async def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `AsyncTransport`."""
         start = time.perf_counter()
         message = codec.request(call)
-        body, headers = compressed(message, self._compression)
+        body, own = compressed(message, self._compression)
         ready = time.perf_counter()
-        status, answered, data = await self._exchange(message, body, headers, timeout_s - (ready - start))
+        status, answered, data = await self._exchange(message, body, {**headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
             return codec.infer_reply(status, answered, data, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
         return codec.answer(call, status, answered, data)
 
-    async def stream(self, call: Infer, timeout_s: float) -> AsyncIterator[Reply]:
+    async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Reply]:
         """See `AsyncTransport`."""
         raise no_stream()
         yield  # makes this a generator
@@ -48,26 +55,42 @@ class AsyncHttpTransport:
         if self._session is not None:
             await self._session.close()
 
-    async def _exchange(self, message: codec.Message, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> tuple[int, dict[str, str], bytes]:
+    def _opened(self) -> aiohttp.ClientSession:
+        """The session; it belongs to the running event loop. It keeps no cookies, and takes no settings from the environment."""
         if self._closed:
-            raise CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False)
+            raise closed()
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0, ssl=self._tls if self._tls is not None else True)
-            self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
-        limit = aiohttp.ClientTimeout(total=max(timeout_s, 0.001))
+            self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+    async def _exchange(self, message: codec.Message, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> tuple[int, dict[str, str], bytes]:
+        session = self._opened()
+        data = io.BytesIO(body) if body is not None and len(body) > _WHOLE_BODY else body
+        # Without the threshold aiohttp rounds limits above five seconds up to whole ones.
+        limit = aiohttp.ClientTimeout(total=max(timeout_s, 0.001), ceil_threshold=LONGEST_S)
         try:
-            async with self._session.request(
-                message.method, f"{self._base}{message.path}", data=body, headers=headers, timeout=limit, allow_redirects=False
+            async with session.request(
+                message.method, f"{self._base}{message.path}", data=data, headers=headers, timeout=limit, allow_redirects=False
             ) as response:
-                data = await response.read()
-                return response.status, {name.lower(): value for name, value in response.headers.items()}, data
+                content = await response.read()
+                return response.status, {name.lower(): value for name, value in response.headers.items()}, content
         except asyncio.TimeoutError as error:
-            raise CallFailed(Status.DEADLINE, "TIMEOUT", "") from error
-        except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
-            raise CallFailed(Status.CONNECTION, "TLS", str(error), sent=False, own=False) from error
-        except aiohttp.ClientConnectorError as error:
-            raise CallFailed(Status.CONNECTION, "", error.strerror or str(error), sent=False, own=False) from error
-        except (aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError) as error:
-            raise CallFailed(Status.STRANGER, "", "its answer is no HTTP", own=False) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise CallFailed(Status.CONNECTION, "", str(error) or type(error).__name__, own=False) from error
+            raise closed() if self._closed else CallFailed(Status.DEADLINE, "TIMEOUT", "") from error
+        except (aiohttp.ClientError, aiohttp.http_exceptions.HttpProcessingError, OSError, RuntimeError) as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> CallFailed:
+        if self._closed:
+            return closed()
+        if isinstance(error, aiohttp.ClientSSLError | aiohttp.ClientConnectorCertificateError):
+            return CallFailed(Status.CONNECTION, "TLS", str(error), sent=False, own=False)
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return CallFailed(Status.CONNECTION, "", error.strerror or str(error), sent=False, own=False)
+        if isinstance(error.__cause__, aiohttp.http_exceptions.ContentEncodingError):
+            return CallFailed(Status.STRANGER, "200", f"its answer cannot be decompressed: {error.__cause__.message}", own=False)
+        if isinstance(error, aiohttp.ClientResponseError | aiohttp.http_exceptions.HttpProcessingError):
+            return CallFailed(Status.STRANGER, "", "its answer is no HTTP", own=False)
+        if isinstance(error, RuntimeError):
+            raise error  # an event loop that is over is a mistake of the caller's
+        return CallFailed(Status.CONNECTION, "", str(error) or type(error).__name__, own=False)

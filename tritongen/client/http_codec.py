@@ -94,7 +94,7 @@ def _infer(call: calls.Infer) -> Message:
     if call.request_id:
         header["id"] = call.request_id
     text = json.dumps(header).encode()
-    headers = {**call.headers, "Content-Type": "application/octet-stream", HEADER_LENGTH: str(len(text))}
+    headers = {"Content-Type": "application/octet-stream", HEADER_LENGTH: str(len(text))}
     return Message("POST", f"{_model(call.model, call.version)}/infer", b"".join([text, *blobs]), headers)
 
 

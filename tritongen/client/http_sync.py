@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import socket
 import ssl
 import threading
@@ -13,31 +14,43 @@ from typing import Any
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError, SSLError
+from urllib3.exceptions import DecodeError, HTTPError, SSLError
 from urllib3.exceptions import TimeoutError as PoolTimeout
 
 from tritongen.client import http_codec as codec
 from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status
-from tritongen.client.endpoint import Access, Endpoint
+from tritongen.client.endpoint import Access, Endpoint, tls_context
+from tritongen.client.flow import Headers
+from tritongen.client.grpc_sync import closed
 
 _POOL = 64
-_now = threading.local()
-"""When the call that this thread is in must end, on `time.monotonic`: a socket's own limit is for one read, and a server that sends a byte now and then would
-never reach it."""
 
 
-def _left() -> float:
-    left = _now.end - time.monotonic()
-    if left <= 0:
-        raise TimeoutError("the deadline has passed")
-    return float(left)
+class _Now(threading.local):
+    """What the call that this thread is in may still do, and has done.
+
+    A socket's own limit is for one read, and a server that sends a byte now and then would never reach it: every read asks here.
+    """
+
+    end: float = 0.0
+    sent: bool = False
+
+    @property
+    def left(self) -> float:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the deadline has passed")
+        return left
+
+
+_now = _Now()
 
 
 class _Socket(socket.socket):
     """A socket whose every read ends with the call's deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        self.settimeout(_left())
+        self.settimeout(_now.left)
         return super().recv_into(*arguments, **options)
 
 
@@ -45,25 +58,79 @@ class _TlsSocket(ssl.SSLSocket):
     """The same over TLS."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        self.settimeout(_left())
+        self.settimeout(_now.left)
         return super().recv_into(*arguments, **options)
 
 
-def _timed(plain: socket.socket) -> socket.socket:
-    timeout = plain.gettimeout()
-    timed = _Socket(plain.family, plain.type, plain.proto, plain.detach())
-    timed.settimeout(timeout)
-    return timed
+def _connected(host: str, port: int) -> socket.socket:
+    """A connection to the first of the host's addresses that answers, all of them within the call's deadline."""
+    addresses = _resolved(host, port)
+    last: OSError = OSError("the host has no address")
+    for index, (family, kind, protocol, _, address) in enumerate(addresses):
+        made = _Socket(family, kind, protocol)
+        try:
+            made.settimeout(_now.left / (len(addresses) - index))
+            made.connect(address)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            made.close()
+            last = error
+        else:
+            return made
+    raise last
+
+
+def _resolved(host: str, port: int) -> list[Any]:
+    """The host's addresses. The system's resolver takes no limit: it is asked in a thread, which is left alone when the time is over."""
+    answer: list[Any] = []
+
+    def ask() -> None:
+        try:
+            answer.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except OSError as error:
+            answer.append(error)
+
+    if host.replace(".", "").isdigit() or ":" in host:
+        ask()
+    else:
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(_now.left)
+    if not answer:
+        raise TimeoutError("the host's name was not resolved in time")
+    if isinstance(answer[0], OSError):
+        raise answer[0]
+    return list(answer[0])
 
 
 class _Connection(HTTPConnection):
+    """A connection that says when a request may have reached the server."""
+
     def _new_conn(self) -> socket.socket:
-        return _timed(super()._new_conn())
+        return _connected(self._dns_host, self.port)
+
+    def connect(self) -> None:
+        super().connect()
+        _now.sent = True
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        _now.sent = _now.sent or self.sock is not None
+        super().request(*arguments, **options)
 
 
 class _TlsConnection(HTTPSConnection):
+    """The same over TLS."""
+
     def _new_conn(self) -> socket.socket:
-        return _timed(super()._new_conn())
+        return _connected(self._dns_host, self.port)
+
+    def connect(self) -> None:
+        super().connect()
+        _now.sent = True
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        _now.sent = _now.sent or self.sock is not None
+        super().request(*arguments, **options)
 
 
 class _Pool(urllib3.HTTPConnectionPool):
@@ -82,23 +149,25 @@ class HttpTransport:
         self._compression = compression
         options: dict[str, Any] = {"maxsize": _POOL, "retries": False}
         if endpoint.tls:
-            self._pool: urllib3.HTTPConnectionPool = _TlsPool(endpoint.host, endpoint.port, ssl_context=tls_context(access), **options)
+            context = tls_context(access)
+            context.sslsocket_class = _TlsSocket
+            self._pool: urllib3.HTTPConnectionPool = _TlsPool(endpoint.host, endpoint.port, ssl_context=context, **options)
         else:
             self._pool = _Pool(endpoint.host, endpoint.port, **options)
         self._closed = False
 
-    def send(self, call: Call, timeout_s: float) -> Any:
+    def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `Transport`."""
         start = time.perf_counter()
         message = codec.request(call)
-        body, headers = compressed(message, self._compression)
+        body, own = compressed(message, self._compression)
         ready = time.perf_counter()
-        status, answered, data = self._exchange(message, body, {**self._headers, **headers}, timeout_s - (ready - start))
+        status, answered, data = self._exchange(message, body, {**self._headers, **headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
             return codec.infer_reply(status, answered, data, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
         return codec.answer(call, status, answered, data)
 
-    def stream(self, call: Infer, timeout_s: float) -> Iterator[Reply]:
+    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Reply]:
         """See `Transport`."""
         raise no_stream()
 
@@ -109,26 +178,35 @@ class HttpTransport:
 
     def _exchange(self, message: codec.Message, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> tuple[int, dict[str, str], bytes]:
         if self._closed:
-            raise CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False)
+            raise closed()
         timeout_s = max(timeout_s, 0.001)
-        _now.end = time.monotonic() + timeout_s
+        _now.end, _now.sent = time.monotonic() + timeout_s, False
         try:
             response = self._pool.urlopen(
                 message.method, message.path, body=body, headers=dict(headers), timeout=urllib3.Timeout(total=timeout_s), redirect=False
             )
-        except NewConnectionError as error:
-            raise CallFailed(Status.CONNECTION, "", _words(error), sent=False, own=False) from error
-        except SSLError as error:
-            raise CallFailed(Status.CONNECTION, "TLS", _words(error), sent=False, own=False) from error
-        except (PoolTimeout, TimeoutError) as error:
-            raise CallFailed(Status.DEADLINE, "TIMEOUT", "") from error
-        except ProtocolError as error:
-            lost = isinstance(error.args[-1], OSError) and not isinstance(error.args[-1], ValueError)
-            status = Status.CONNECTION if lost else Status.STRANGER
-            raise CallFailed(status, "", _words(error) if lost else "its answer is no HTTP", own=False) from error
         except (HTTPError, OSError) as error:
-            raise CallFailed(Status.CONNECTION, "", _words(error), own=False) from error
+            raise self._failure(error) from error
         return response.status, {name.lower(): value for name, value in response.headers.items()}, response.data
+
+    def _failure(self, error: HTTPError | OSError) -> CallFailed:
+        """What became of a call, from the innermost reason."""
+        if self._closed:
+            return closed()
+        cause: BaseException = error
+        while (inner := cause.__cause__ or cause.__context__) is not None:
+            cause = inner
+        said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
+        if isinstance(error, PoolTimeout) or isinstance(cause, TimeoutError):
+            return CallFailed(Status.DEADLINE, "TIMEOUT", "", sent=_now.sent)
+        if isinstance(error, SSLError | ssl.SSLError) or isinstance(cause, ssl.SSLError):
+            return CallFailed(Status.CONNECTION, "TLS", said, sent=_now.sent, own=False)
+        if isinstance(error, DecodeError):
+            return CallFailed(Status.STRANGER, "200", f"its answer cannot be decompressed: {said}", own=False)
+        # An answer that ends too early is a lost connection; one that begins in another way is none of HTTP's.
+        if isinstance(cause, http.client.HTTPException) and not isinstance(cause, http.client.IncompleteRead | http.client.RemoteDisconnected):
+            return CallFailed(Status.STRANGER, "", "its answer is no HTTP", own=False)
+        return CallFailed(Status.CONNECTION, "", said, sent=_now.sent, own=False)
 
 
 def compressed(message: codec.Message, compression: str | None) -> tuple[bytes | None, Mapping[str, str]]:
@@ -139,25 +217,6 @@ def compressed(message: codec.Message, compression: str | None) -> tuple[bytes |
     return body, {**message.headers, "Content-Encoding": compression}
 
 
-def tls_context(access: Access) -> ssl.SSLContext:
-    """The TLS context of a client. Raises InputError (TG069) where a file cannot be read, and ssl.SSLError where it is none of TLS."""
-    tls = access.tls
-    ca = tls.read(tls.ca)
-    context = ssl.create_default_context(cadata=ca.decode() if ca else None)
-    context.sslsocket_class = _TlsSocket
-    if tls.cert is not None and tls.key is not None:
-        context.load_cert_chain(tls.cert, tls.key)
-    return context
-
-
 def no_stream() -> CallFailed:
     """Why HTTP has no streams: Triton's `generate_stream` carries JSON only."""
     return CallFailed(Status.UNSUPPORTED, "", "responses are streamed over gRPC only")
-
-
-def _words(error: Exception) -> str:
-    """The innermost reason, without the library's own wrapping."""
-    cause: BaseException = error
-    while (cause.__cause__ or cause.__context__) is not None:
-        cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__

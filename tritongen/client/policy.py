@@ -18,6 +18,7 @@ _LONGEST_PAUSE_S = 2.0
 _BUDGET = 10.0
 _EARNED = 0.1
 _REST_S = 1.0
+_LONGEST_REST_S = 30.0
 
 
 class Deadline:
@@ -69,11 +70,16 @@ class Budget:
 
 
 class Balancer:
-    """Which of several equal servers is asked next: one after another, leaving out for a second those that could not be reached."""
+    """Which of several equal servers is asked next: one after another, leaving out for a while those that could not be reached.
+
+    A server is trusted while it answers. One that was lost rests, longer each time; afterwards it is asked whether it lives before a request is sent to it.
+    """
 
     def __init__(self, count: int) -> None:
         self._resting_until = [0.0] * count
+        self._rests = [0] * count
         self._answered = [False] * count
+        self._trusted = [False] * count
         self._next = 0
         self._lock = threading.Lock()
 
@@ -91,12 +97,23 @@ class Balancer:
 
     def answered(self, index: int) -> None:
         """A Triton answered there."""
-        self._answered[index] = True
+        self._answered[index] = self._trusted[index] = True
         self._resting_until[index] = 0.0
+        self._rests[index] = 0
+
+    def doubt(self, index: int) -> None:
+        """It did not answer in time: ask whether it lives before the next request."""
+        self._trusted[index] = False
 
     def lost(self, index: int) -> None:
         """It could not be reached."""
-        self._resting_until[index] = time.monotonic() + _REST_S
+        self._trusted[index] = False
+        self._resting_until[index] = time.monotonic() + min(_REST_S * 2 ** self._rests[index], _LONGEST_REST_S)
+        self._rests[index] += 1
+
+    def is_trusted(self, index: int) -> bool:
+        """Whether it answered the last time."""
+        return self._trusted[index]
 
     def is_triton(self, index: int) -> bool:
         """Whether a Triton ever answered there."""

@@ -11,6 +11,7 @@ from tritongen.client.inference import Options
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InvalidInput
 
+_END_S = 2.0
 _OPTIONS = frozenset(item.name for item in dataclasses.fields(Options)) - {"version"}
 
 
@@ -37,7 +38,7 @@ class SequenceState:
         self.sequence_id = sequence_id
         self._model = model
         self._version = version
-        self._last: Mapping[str, object] | None = None
+        self._last: tuple[Mapping[str, object], Options] | None = None
         self._ended = False
 
     def next(self, inputs: Mapping[str, object] | None, given: Mapping[str, Any], end: bool) -> Next:
@@ -50,25 +51,28 @@ class SequenceState:
         parameters = {"sequence_id": self.sequence_id, "sequence_start": self._last is None, "sequence_end": end}
         return Next(values, options, parameters)
 
+    def end(self, default_deadline_s: float) -> Next | None:
+        """The request that ends the sequence: the last one once more, as it was sent, within two seconds. None where there is nothing to end."""
+        if self._ended or self._last is None:
+            return None
+        values, options = self._last
+        options = dataclasses.replace(options, deadline_s=min(options.deadline_s or default_deadline_s, _END_S), request_id="")
+        return Next(values, options, {"sequence_id": self.sequence_id, "sequence_start": False, "sequence_end": True})
+
     @contextlib.contextmanager
-    def sending(self, values: Mapping[str, object], end: bool) -> Iterator[None]:
+    def sending(self, request: Next) -> Iterator[None]:
         """Around the sending of a request: it counts as sent whatever becomes of it, but for one that was refused before."""
         try:
             yield
         except InvalidInput as error:
             if error.status:
-                self._sent(values, end)
+                self._sent(request)
             raise
         except BaseException:
-            self._sent(values, end)
+            self._sent(request)
             raise
-        self._sent(values, end)
+        self._sent(request)
 
-    @property
-    def unfinished(self) -> Mapping[str, object] | None:
-        """The inputs of the last request, where the sequence has begun and not ended."""
-        return None if self._ended else self._last
-
-    def _sent(self, values: Mapping[str, object], end: bool) -> None:
-        self._last = values
-        self._ended = self._ended or end
+    def _sent(self, request: Next) -> None:
+        self._last = (request.inputs, request.options)
+        self._ended = self._ended or bool(request.parameters["sequence_end"])

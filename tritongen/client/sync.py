@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import threading
+import contextvars
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
+from tritongen.client.arguments import check_window, merged
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Settings
+from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.failures import explain
 from tritongen.client.flow import Flow, Transport, run
-from tritongen.client.inference import Options, infer, new_sequence_id, open_stream, result_of
+from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
-from tritongen.client.sequence import SequenceState
+from tritongen.client.sequence import Next, SequenceState
+from tritongen.client.splitting import result_of
 from tritongen.errors import TritongenError
 
 T = TypeVar("T")
@@ -65,8 +68,6 @@ class Client:
         self._core = Core(parse_urls(url), make_access(token, tls, headers), settings)
         self._core.deadline(None)
         self._transports = [_transport(self._core, index) for index in range(len(self._core.endpoints))]
-        self._lock = threading.Lock()
-        self._pools: dict[str, ThreadPoolExecutor] = {}
 
     def infer(
         self,
@@ -109,37 +110,56 @@ class Client:
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
         with tracing.span(model, self._core.endpoints[0].url) as carried:
-            return self._run(infer(self._core, model, tensors if inputs is None else {**inputs, **tensors}, options, carried))
+            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
+            return self._run(infer(self._core, request))
 
     def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
 
         At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
         """
-        pool = self._pool("many", window or self._core.settings.window)
+        limit = self._core.settings.window if window is None else check_window(window)
         waiting: deque[Future[Result]] = deque()
+        pool = ThreadPoolExecutor(limit, thread_name_prefix="tritongen-many")
         try:
             for inputs in requests:
-                waiting.append(pool.submit(self.infer, model, inputs, **options))
-                if len(waiting) >= (window or self._core.settings.window):
+                # In the caller's context, so that spans have their parent.
+                waiting.append(pool.submit(contextvars.copy_context().run, partial(self.infer, model, inputs, **options)))
+                while waiting and (len(waiting) >= limit or waiting[0].done()):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for future in waiting:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def stream(self, model: str, inputs: Mapping[str, object] | None = None, /, *, deadline_s: float | None = None, **tensors: object) -> Iterator[Result]:
+    def stream(
+        self,
+        model: str,
+        inputs: Mapping[str, object] | None = None,
+        /,
+        *,
+        version: str = "",
+        outputs: Sequence[str] | None = None,
+        priority: int | None = None,
+        deadline_s: float | None = None,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | float | bool] | None = None,
+        headers: Mapping[str, str] | None = None,
+        cast: Cast = "exact",
+        add_batch_axis: bool = False,
+        **tensors: object,
+    ) -> Iterator[Result]:
         """Sends one request and yields every response to it: for decoupled models, over gRPC only. Leaving the loop cancels the request.
 
-        Raises as `infer` does; Unsupported over HTTP.
+        The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """
-        options = Options(deadline_s=deadline_s)
-        with tracing.span(model, self._core.endpoints[0].url) as carried:
-            call, about, deadline = self._run(open_stream(self._core, model, {**(inputs or {}), **tensors}, options, carried))
+        options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis)
+        with tracing.detached_span(model, self._core.endpoints[0].url) as carried:
+            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
+            call, about, deadline = self._run(open_stream(self._core, request))
             try:
-                for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0)):
-                    yield result_of(reply)
+                for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0), about.headers):
+                    yield result_of(reply, reply.wait_s, 1)
             except CallFailed as failure:
                 raise self._run(explain(failure, about, deadline)) from failure
 
@@ -161,7 +181,7 @@ class Client:
 
         Raises ModelNotFound where it has none of that name (with the names that it has), ModelNotReady where it is not loaded (with the server's reason).
         """
-        return self._run(self._core.describe(model, version, self._core.deadline(deadline_s)))
+        return (self._run(self._core.describe(model, version, self._core.deadline(deadline_s)))).meta
 
     def metadata(self, *, deadline_s: float | None = None) -> Mapping[str, Any]:
         """The server's name, version and extensions."""
@@ -169,29 +189,33 @@ class Client:
 
     def config(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> Mapping[str, Any]:
         """A model's whole configuration, in ModelConfig's own field names."""
-        return self._ask(calls.ModelConfiguration(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+        return self._ask(calls.ModelConfiguration(model, version), deadline_s)  # type: ignore[no-any-return]
 
     def statistics(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
         """Counts and times of a model's versions, or of all models; durations in nanoseconds."""
-        return self._ask(calls.ModelStatistics(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+        return self._ask(calls.ModelStatistics(model, version), deadline_s)  # type: ignore[no-any-return]
 
     def repository_index(self, *, ready: bool = False, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
         """Every version of every model that the server knows (only those that are `ready`): name, and where it says them version, state and reason."""
         return self._ask(calls.RepositoryIndex(ready), deadline_s)  # type: ignore[no-any-return]
 
-    def load(self, model: str, /, *, config: str = "", files: Mapping[str, bytes] | None = None, deadline_s: float | None = None) -> None:
-        """Loads or reloads a model; the server must run with `--model-control-mode explicit`.
+    def load(
+        self, model: str, /, *, config: str | Mapping[str, Any] = "", files: Mapping[str, bytes | str] | None = None, deadline_s: float | None = None
+    ) -> None:
+        """Loads or reloads a model, on every server of the client; they must run with `--model-control-mode explicit`.
 
-        `config` is a ModelConfig as JSON in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's folder, which need a
-        config.
+        `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
+        folder, which need a config.
         """
-        self._core.forget(model)
-        self._ask(calls.LoadModel(model, config, files or {}), deadline_s, model)
+        self._run(self._core.control(calls.load_model(model, config, files or {}), self._core.deadline(deadline_s)))
 
     def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
-        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone."""
-        self._core.forget(model)
-        self._ask(calls.UnloadModel(model, dependents), deadline_s, model)
+        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
+        self._run(self._core.control(calls.UnloadModel(model, dependents), self._core.deadline(deadline_s)))
+
+    def health(self, *, deadline_s: float | None = None) -> Health:
+        """Whether any server of the client runs, and whether one is ready with all its models."""
+        return Health(self.live(deadline_s=deadline_s), self.ready(deadline_s=deadline_s))
 
     def live(self, *, deadline_s: float | None = None) -> bool:
         """Whether the server runs. False where it cannot be reached."""
@@ -210,10 +234,6 @@ class Client:
         """Give connections back. Closing twice does nothing; any other call afterwards raises InferenceError."""
         for transport in self._transports:
             transport.close()
-        with self._lock:
-            pools, self._pools = self._pools, {}
-        for pool in pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> Client:
         return self
@@ -224,23 +244,16 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({', '.join(endpoint.url for endpoint in self._core.endpoints)})"
 
-    def _in_sequence(self, model: str, inputs: Mapping[str, object], options: Options, parameters: Mapping[str, Any], server: int) -> Result:
+    def _in_sequence(self, model: str, step: Next, server: int) -> Result:
         with tracing.span(model, self._core.endpoints[server].url) as carried:
-            return self._run(infer(self._core, model, inputs, options, carried, sequence=parameters, pinned=server))
+            request = make_request(self._core, model, step.inputs, step.options, carried, sequence=step.parameters, pinned=server)
+            return self._run(infer(self._core, request))
 
-    def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
-        return self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))
+    def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
+        return self._run(self._core.ask(call, self._core.deadline(deadline_s)))
 
     def _run(self, flow: Flow[T]) -> T:
-        return run(flow, self._transports, lambda: self._pool("parts", self._core.settings.window))
-
-    def _pool(self, purpose: str, size: int) -> ThreadPoolExecutor:
-        """Threads for requests side by side, made when they are first needed. Parts of requests have their own, so that they never wait for whole ones."""
-        key = f"{purpose} {size}"
-        with self._lock:
-            if key not in self._pools:
-                self._pools[key] = ThreadPoolExecutor(size, thread_name_prefix=f"tritongen-{purpose}")
-            return self._pools[key]
+        return run(flow, self._transports)
 
 
 def _transport(core: Core, index: int) -> Transport:
@@ -274,6 +287,14 @@ class Model:
         """As `Client.infer_many`."""
         return self._client.infer_many(self.name, requests, version=self.version, **options)
 
+    def stream(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> Iterator[Result]:
+        """As `Client.stream`."""
+        return self._client.stream(self.name, inputs, version=self.version, **options)
+
+    def sequence(self, *, sequence_id: int | str | None = None) -> InferenceSequence:
+        """As `Client.sequence`."""
+        return self._client.sequence(self.name, sequence_id=sequence_id, version=self.version)
+
 
 class InferenceSequence:
     """See `Client.sequence`."""
@@ -289,19 +310,21 @@ class InferenceSequence:
 
     def infer(self, inputs: Mapping[str, object] | None = None, /, *, end: bool = False, **options: Any) -> Result:
         """Sends the next request; `end` says that it is the last. Other arguments are those of `Client.infer`."""
-        values, chosen, parameters = self._state.next(inputs, options, end)
-        with self._state.sending(values, end):
-            return self._client._in_sequence(self._model, values, chosen, parameters, self._server)
+        return self._send(self._state.next(inputs, options, end))
+
+    def _send(self, step: Next) -> Result:
+        with self._state.sending(step):
+            return self._client._in_sequence(self._model, step, self._server)
 
     def __enter__(self) -> InferenceSequence:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        last = self._state.unfinished
-        if last is None:
+        step = self._state.end(self._client._core.settings.deadline_s)
+        if step is None:
             return
         try:
-            self.infer(last, end=True)
+            self._send(step)
         except TritongenError:
             if error is None:
                 raise

@@ -45,3 +45,26 @@ def _span(tracer: Any, model: str, url: str) -> Iterator[dict[str, str]]:
         carrier: dict[str, str] = {}
         propagate.inject(carrier)
         yield carrier
+
+
+@contextlib.contextmanager
+def detached_span(model: str, url: str) -> Iterator[dict[str, str]]:
+    """The span of a stream: it is never the current one, since the caller's own code runs between the answers."""
+    tracer = _tracer()
+    if tracer is None:
+        yield {}
+        return
+    from opentelemetry import propagate, trace
+
+    attributes = {"rpc.system": "triton", "triton.model": model, "server.address": url}
+    opened = tracer.start_span(f"stream {model}", kind=trace.SpanKind.CLIENT, attributes=attributes)
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, context=trace.set_span_in_context(opened))
+    try:
+        yield carrier
+    except Exception as error:
+        opened.record_exception(error)
+        opened.set_status(trace.StatusCode.ERROR, type(error).__name__)
+        raise
+    finally:
+        opened.end()

@@ -32,45 +32,10 @@ def add_accelerator(
     if model.accelerator == "openvino":
         accelerators.cpu_execution_accelerator.add(name="openvino")
     elif model.accelerator == "tensorrt":
-        _check_precision(model, release, findings)
         tensorrt = accelerators.gpu_execution_accelerator.add(name="tensorrt")
         tensorrt.parameters["precision_mode"] = model.precision.upper()
         tensorrt.parameters.update(accelerator_options(model.onnxruntime.tensorrt, cache_path, release))
         tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings))
-
-
-def _check_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:
-    if model.precision == "fp32" or release is None:
-        return
-    if model.precision == "bf16" and release.order < (26, 2):
-        consequence = "Triton refuses to load the model"
-        findings.error(
-            "TG110",
-            ("precision",),
-            f"release {release.name} has no precision_mode BF16",
-            consequence=consequence,
-            hint="use release 26.02 or newer, or precision: fp16",
-        )
-    if model.precision == "int8" and model.onnxruntime.tensorrt.int8_calibration_table_name is None:
-        message = "precision: int8 needs a model with Q/DQ nodes, or a calibration table"
-        findings.advice(
-            "TG111",
-            ("precision",),
-            message,
-            hint="quantize the ONNX file (NVIDIA's ModelOpt does), or name a table: onnxruntime: {tensorrt: {int8_calibration_table_name: ...}}",
-        )
-    if release.tensorrt_major is not None and release.tensorrt_major >= 11:
-        message = (
-            f"release {release.name} has TensorRT {release.tensorrt}, which takes precision from the model's own types;"
-            " precision_mode is not known to do anything there"
-        )
-        findings.warning(
-            "TG112",
-            ("precision",),
-            message,
-            consequence="the model most likely runs in the types of its file",
-            hint=f"convert the ONNX file to {model.precision}, or use a release up to 26.05",
-        )
 
 
 def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> dict[str, str]:

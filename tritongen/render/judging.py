@@ -103,4 +103,4 @@ def _add(rule: Rule, finding: Finding, model: ModelSpec, findings: Findings) -> 
         return
     add = {Severity.ERROR: findings.error, Severity.WARNING: findings.warning, Severity.ADVICE: findings.advice}[consequence.severity]
     hint = finding.hint if key[:1] == ("config",) else _TOLD.get(rule.code) or finding.hint
-    add(rule.code, key, finding.message, consequence=consequence.words, hint=hint)
+    add(rule.code, key, finding.message, consequence=finding.follows or consequence.words, hint=hint)

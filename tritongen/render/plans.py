@@ -23,6 +23,7 @@ _PRIORITIES = {"max": ModelOptimizationPolicy.PRIORITY_MAX, "min": ModelOptimiza
 def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
     """Write what `tensorrt` says. Graphs need the size of every input; where one is not known, that is reported as the plan's own problem."""
     settings = model.tensorrt
+    _check_profiles(model, findings)
     if settings.cuda_graphs is not None:
         config.optimization.cuda.graphs = True
         if all(tensor.name in sizes for tensor in signature.inputs):
@@ -41,6 +42,20 @@ def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: 
         config.optimization.priority = _PRIORITIES[settings.stream_priority]
     if settings.execution_context_allocation_strategy is not None:
         config.parameters[_STRATEGY].string_value = settings.execution_context_allocation_strategy.upper()
+
+
+def _check_profiles(model: ModelSpec, findings: Findings) -> None:
+    """Say where copies are to use profiles of which the spec says nothing: `shapes` and `batching` describe one profile, number 0."""
+    for index, group in enumerate(model.instances):
+        if others := [profile for profile in group.profiles if profile != 0]:
+            named = f"profile{'s' * (len(others) > 1)} {', '.join(map(str, others))}"
+            findings.warning(
+                "TG122",
+                ("instances", index, "profiles"),
+                f"the spec describes one profile of the plan, number 0, and not {named}",
+                consequence=f"Triton refuses to load a plan without {named}; for which sizes {'they are' if len(others) > 1 else 'it is'} is not known here",
+                hint="remove profiles, or bring a plan of your own that has them, with preferred batch sizes that fit them",
+            )
 
 
 def _add_graphs(cuda: Any, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], *, lower_bounds: bool) -> None:

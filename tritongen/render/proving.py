@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from tritongen.batching import Batching
@@ -12,6 +12,7 @@ from tritongen.render.ragged import strung, wrong_cuts
 from tritongen.rules.ortload.limits import limits_of, too_new
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
+from tritongen.templating import yaml_flow
 
 _RISK = "a warmup sample that fails while it executes can crash the whole server"
 
@@ -83,11 +84,12 @@ def _judge_load(model: ModelSpec, key: Key, signature: Signature, reason: str, f
 
 
 def _judge_dims(model: ModelSpec, source: Key, config: Any, batching: Batching, proof: Proof, findings: Findings) -> None:
-    """Triton's backend compares a config with the shapes that ONNX Runtime infers, which may be tighter than the file's own (onnxruntime_backend
-    `ValidateOutputs`).
+    """Triton's backend compares a config with the shapes that ONNX Runtime infers, which may be tighter than those that could be inferred without it
+    (onnxruntime_backend `ValidateOutputs`).
     """
     assert proof.output_dims is not None
     assert proof.input_dims is not None
+    tighter: dict[str, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {}
     for kind, inferred, tensors in (("input", proof.input_dims, config.input), ("output", proof.output_dims, config.output)):
         for tensor in tensors:
             if tensor.name not in inferred or tensor.name in strung(model):
@@ -96,21 +98,51 @@ def _judge_dims(model: ModelSpec, source: Key, config: Any, batching: Batching, 
             if batching.max_batch_size and (not dims or dims[0] != -1):
                 message = f"the model cannot batch: ONNX Runtime infers {list(dims)} for {kind} '{tensor.name}'"
                 consequence = "Triton refuses max_batch_size above 0 for it"
-                findings.error(
-                    "TG143",
-                    ("batching",),
-                    message,
-                    consequence=consequence,
-                    hint="write batching: none, or export the model with a variable first axis everywhere",
-                )
+                hint = "write batching: none, or export the model with a variable first axis everywhere"
+                findings.error("TG143", ("batching",), message, consequence=consequence, hint=hint)
                 continue
             stated = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else tuple(tensor.dims)
             wanted = (dims[1:] if batching.max_batch_size else dims) or (() if tensor.HasField("reshape") else (1,))
             if not _accepted(kind, stated, wanted):
-                message = f"{kind} '{tensor.name}' has dims {list(stated)} in its config, and ONNX Runtime infers {list(wanted)}"
-                hint = f"add config: {{{kind}: [{{name: {tensor.name}, dims: {list(wanted)}}}]}}"
-                key = ("config", kind) if kind in model.config else source
-                findings.error("TG144", key, message, consequence="Triton refuses to load the model", hint=hint)
+                tighter.setdefault(kind, {})[tensor.name] = stated, wanted
+    _say_tighter(model, source, tighter, findings)
+
+
+def _say_tighter(model: ModelSpec, source: Key, tighter: Mapping[str, Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]], findings: Findings) -> None:
+    """One finding for each tensor that the overlay states otherwise, at its entry; one for all the others, whose remedy is one overlay.
+
+    `tighter`: kind → tensor → the dims of the config and those that ONNX Runtime infers.
+    """
+    said: list[str] = []
+    missing: dict[str, list[dict[str, object]]] = {}
+    refused = "Triton refuses to load the model"
+    for kind, tensors in tighter.items():
+        for name, (stated, wanted) in tensors.items():
+            message = f"{kind} '{name}' has dims {list(stated)} in its config, and ONNX Runtime infers {list(wanted)}"
+            place = _overlaid_dims(model, kind, name)
+            if place:
+                findings.error("TG144", place, message, consequence=refused, hint=f"write dims: {list(wanted)}, or remove them")
+            else:
+                said.append(message)
+                missing.setdefault(kind, []).append({"name": name, "dims": list(wanted)})
+    if not said:
+        return
+    if not model.config:
+        hint = f"add config: {yaml_flow(missing)}"
+    else:
+        parts = (f"{kind}: {yaml_flow(entries)}" for kind, entries in missing.items())
+        hint = f"add to config, at {findings.locate(('config',))}: {'; '.join(parts)}"
+        hint += " (an entry beside those that are there, where the list is there already)" if missing.keys() & model.config.keys() else ""
+    findings.error("TG144", source, "; ".join(said), consequence=refused, hint=hint)
+
+
+def _overlaid_dims(model: ModelSpec, kind: str, name: str) -> Key:
+    """Where the overlay states dims for a tensor; empty where it does not."""
+    entries = model.config.get(kind)
+    for index, entry in enumerate(entries if isinstance(entries, list | tuple) else ()):
+        if isinstance(entry, Mapping) and entry.get("name") == name and "dims" in entry:
+            return ("config", kind, index, "dims")
+    return ()
 
 
 def _accepted(kind: str, stated: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -211,17 +211,21 @@ def ragged_feeds(feeds: Mapping[int, Feed], model: ModelSpec, signature: Signatu
     ragged = model.ragged
     if ragged is None:
         return dict(feeds)
-    return {
-        size: dataclasses.replace(feed, strung=frozenset(ragged.inputs), whole=_batch_arrays(ragged, signature, feed, size)) for size, feed in feeds.items()
-    }
+    made = {}
+    for size, feed in feeds.items():
+        items = {name: shape for name, (_, shape) in feed.zeros.items()} | {name: value.shape for name, value in feed.values.items()}
+        made[size] = dataclasses.replace(feed, strung=frozenset(ragged.inputs), whole=batch_arrays(ragged, signature, items, size))
+    return made
 
 
-def _batch_arrays(ragged: Ragged, signature: Signature, feed: Feed, size: int) -> dict[str, Array]:
+def batch_arrays(ragged: Ragged, signature: Signature, items: Mapping[str, tuple[int, ...]], size: int) -> dict[str, Array]:
+    """The batch inputs of `size` requests whose inputs have the shapes `items`; those that the spec names wrongly are left out."""
+    types = {tensor.name: tensor.dtype for tensor in signature.inputs}
     arrays = {}
     for name, entry in _made(ragged).items():
-        item = feed.values[entry.source].shape if entry.source in feed.values else feed.zeros[entry.source][1]
-        made = batch_tensor(entry.kind.upper(), [(1, *item)] * size)
-        arrays[name] = np.array(made.values, np.int64).astype(signature.input(name).dtype.numpy).reshape(made.shape)
+        if name in types and entry.source in items:
+            made = batch_tensor(entry.kind.upper(), [(1, *items[entry.source])] * size)
+            arrays[name] = np.array(made.values, np.int64).astype(types[name].numpy).reshape(made.shape)
     return arrays
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 
-from tritongen.batching import batch_blockers
+import numpy as np
+
 from tritongen.releases import Release
 from tritongen.render.findings import Findings
+from tritongen.render.items import has_batch_axis
+from tritongen.render.ragged import as_requested, batch_arrays, strung
 from tritongen.rewrite import Optimise, Recipe
+from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
+
+_CHECKED_ROWS = 2
+_CHECKED_LENGTH = 16
+"""Elements of a ragged item of which nothing is known, in the check of an optimised file."""
 
 
 def recipe_of(model: ModelSpec, shapes: dict[str, tuple[int, ...]], release: Release | None) -> Recipe:
@@ -23,8 +32,9 @@ def frozen_shapes(model: ModelSpec, signature: Signature, findings: Findings) ->
     """The full shape of every input that `freeze` fixes, -1 for a batch dimension that stays. Says which sizes are missing, or are not one."""
     if not model.freeze:
         return {}
-    batched = model.batching.max != 0 and (model.rebatch or not batch_blockers(signature))
-    variable = [tensor for tensor in signature.inputs if any(not isinstance(dim, int) for dim in _item(tensor, batched=batched))]
+    batched = has_batch_axis(model, signature)
+    left = _left_variable(model)
+    variable = [tensor for tensor in signature.inputs if tensor.name not in left and any(not isinstance(dim, int) for dim in _item(tensor, batched=batched))]
     shapes = {}
     for tensor in variable:
         given = model.shapes.get(tensor.name)
@@ -48,6 +58,13 @@ def frozen_shapes(model: ModelSpec, signature: Signature, findings: Findings) ->
     return shapes
 
 
+def _left_variable(model: ModelSpec) -> frozenset[str]:
+    """Inputs that count the elements of a batch, so that no size can be written into them."""
+    if model.ragged is None:
+        return frozenset()
+    return frozenset((*model.ragged.inputs, *(name for entry in model.ragged.batch_inputs for name in entry.names)))
+
+
 def _item(tensor: TensorSpec, *, batched: bool) -> tuple[int | str | None, ...]:
     """The dimensions that may be frozen; one unknown for a tensor without a shape."""
     if tensor.shape is None:
@@ -55,10 +72,44 @@ def _item(tensor: TensorSpec, *, batched: bool) -> tuple[int | str | None, ...]:
     return tensor.shape[1:] if batched else tensor.shape
 
 
+def checked_inputs(model: ModelSpec, signature: Signature, samples: Mapping[str, Array]) -> tuple[dict[str, tuple[int, ...]], dict[str, object]]:
+    """Full shapes and whole values of a file's inputs, as far as the spec says them, for comparing an optimised file with its original.
+
+    What does not fit the model is left out: the compile stage says so, at its place. `samples`: the spec's values, one item each.
+    """
+    rows = _CHECKED_ROWS if has_batch_axis(model, signature) else 0
+    known = {tensor.name: tensor for tensor in as_requested(model, signature).inputs}
+    items = {name: shape.opt for name, shape in model.shapes.items() if name in known and _fits(known[name], shape.opt, rows)}
+    if model.ragged is None:
+        shapes = {name: (rows, *item) if rows else item for name, item in items.items()}
+        return shapes, {name: [array.tolist()] * rows if rows else array.tolist() for name, array in samples.items()}
+    if not rows:
+        return {}, {}
+    for name in known.keys() - items.keys():
+        items[name] = samples[name].shape if name in samples else _any_item(known[name])
+    return (
+        {name: (rows * prod(item),) if name in model.ragged.inputs else (rows, *item) for name, item in items.items()},
+        {name: (np.tile(array.ravel(), rows) if name in strung(model) else np.stack([array] * rows)).tolist() for name, array in samples.items()}
+        | {name: array.tolist() for name, array in batch_arrays(model.ragged, signature, items, rows).items()},
+    )
+
+
+def _any_item(tensor: TensorSpec) -> tuple[int, ...]:
+    return tuple(dim if isinstance(dim, int) else _CHECKED_LENGTH for dim in (tensor.shape or ())[1:])
+
+
+def _fits(tensor: TensorSpec, item: Sequence[int], rows: int) -> bool:
+    dims = tensor.dims[1:] if rows else tensor.dims
+    return tensor.shape is not None and len(dims) == len(item) and all(dim in (-1, size) for dim, size in zip(dims, item, strict=True))
+
+
 def check_effects(model: ModelSpec, recipes: Sequence[Recipe], findings: Findings) -> None:
     """Say which keys changed nothing in any of the model's files. `recipes`: for each, what was done to it in the end."""
     if model.freeze and not any(recipe.shapes for recipe in recipes):
-        findings.idle(("freeze",), "freeze has no effect: every dimension that it could fix is fixed in the model already", hint="remove freeze")
+        why = "every dimension that it could fix is fixed in the model already"
+        if model.ragged is not None:
+            why = f"every dimension is fixed in the model, or counts what is in a batch, which ragged ({findings.locate(('ragged',))}) leaves open"
+        findings.idle(("freeze",), f"freeze has no effect: {why}", hint="remove freeze")
     if model.rebatch and model.batching.max == 0:
         message = f"rebatch has no effect: batching ({findings.locate(('batching',))}) is off, so the batch may stay as it is"
         findings.idle(("rebatch",), message, consequence="Triton executes every request alone", hint="remove rebatch, or batching: none")

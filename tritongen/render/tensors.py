@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tritongen import dtypes
 from tritongen.batching import Batching
+from tritongen.known_issues import find_issue
 from tritongen.releases import Release
 from tritongen.render.backends import Backend
 from tritongen.render.findings import Findings
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec.shapes import ShapeRange
+
+_WITHOUT_INT64 = find_issue("tensorrt-without-int64")
 
 
 @dataclass(frozen=True)
@@ -40,29 +43,49 @@ def _inner_dims(tensor: TensorSpec, batching: Batching) -> tuple[int, ...]:
     return tensor.dims[1:] if batching.max_batch_size else tensor.dims
 
 
-def add_tensors(config: Any, signature: Signature, batching: Batching, backend: Backend, release: Release | None, findings: Findings) -> None:
-    """Write `input` and `output` from the signature; a dtype that the backend has not, or a dimension of size 0, is an error."""
+def add_tensors(config: Any, signature: Signature, batching: Batching, backend: Backend, release: Release | None, findings: Findings) -> tuple[str, ...]:
+    """Write `input` and `output` from the signature; a dtype that the backend has not, or a dimension of size 0, is an error.
+
+    The sentences are for the header of the config.
+    """
+    narrowed = []
     for kind, target, tensors in (("input", config.input, signature.inputs), ("output", config.output, signature.outputs)):
         for tensor in tensors:
             _check(kind, tensor, backend, findings)
-            added = target.add(name=tensor.name, data_type=_data_type(tensor, backend, release))
+            added = target.add(name=tensor.name, data_type=tensor.dtype.config_value)
+            if _is_narrowed(tensor, backend, release):
+                added.data_type = dtypes.from_wire("INT32").config_value
+                narrowed.append(f"{kind} '{tensor.name}'")
             added.dims.extend(item_dims(tensor, batching))
             if batching.max_batch_size and not _inner_dims(tensor, batching):
                 # The model's own shape is [batch]: the reshape takes the dim away again that Triton wants to see.
                 added.reshape.SetInParent()
+    if not narrowed or release is None:
+        return ()
+    names = ", ".join(narrowed)
+    findings.warning(
+        "TG119",
+        ("backend",),
+        f"{names} {'is' if len(narrowed) == 1 else 'are'} INT64 in the model file and INT32 in its plan: release {release.name} has TensorRT"
+        f" {release.tensorrt_text}, which has no 64-bit integers at a plan's border",
+        consequence="clients that send INT64 are refused, and those that send larger numbers than INT32 holds cannot be served",
+        hint="send and expect INT32 there, use release 24.05 or newer, or backend: onnxruntime",
+    )
+    return (f"INT32 in the plan and INT64 in the model file: {names} (TensorRT {release.tensorrt_text} has no 64-bit integers at a plan's border).",)
 
 
-def _data_type(tensor: TensorSpec, backend: Backend, release: Release | None) -> int:
-    if (
-        backend.name == "tensorrt"
-        and tensor.dtype.wire == "INT64"
-        and release is not None
-        and release.tensorrt_major is not None
-        and release.tensorrt_major < 10
-    ):
-        # TensorRT before 10 has no 64-bit integers at its border and makes them 32-bit.
-        return dtypes.from_wire("INT32").config_value
-    return tensor.dtype.config_value
+def _is_narrowed(tensor: TensorSpec, backend: Backend, release: Release | None) -> bool:
+    """Whether a plan of the release has 32-bit integers where the file has 64-bit ones."""
+    return backend.name == "tensorrt" and tensor.dtype.wire == "INT64" and release is not None and _WITHOUT_INT64.holds_in(release)
+
+
+def inferred_remarks(stated: Signature, inferred: Signature) -> Iterator[str]:
+    """A sentence for every output of which inference knows more than the file states."""
+    known = {tensor.name: tensor for tensor in inferred.outputs}
+    for tensor in stated.outputs:
+        if tensor.name in known and known[tensor.name].shape != tensor.shape:
+            inferred_text, stated_text = known[tensor.name].describe(), tensor.describe()
+            yield f"Output {inferred_text} is as ONNX Runtime infers it, and Triton compares with that; the model file states {stated_text}."
 
 
 def _check(kind: str, tensor: TensorSpec, backend: Backend, findings: Findings) -> None:

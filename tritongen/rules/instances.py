@@ -106,6 +106,18 @@ def _negative_count(context: ModelContext) -> Iterator[Finding]:
             )
 
 
+def _passive(context: ModelContext) -> Iterator[Finding]:
+    groups = list(_groups(context))
+    if groups and all(group.passive for _, group in groups):
+        what = "the only instance group is" if len(groups) == 1 else f"all {len(groups)} instance groups are"
+        yield Finding(
+            f"{what} passive, and Triton hands requests to other instances only: there is none to answer",
+            ("instance_group", groups[0][0], "passive"),
+            "remove `passive`, or add a group without it",
+            follows="the model is READY, and its first request ends the whole server (SIGSEGV) or waits for ever",
+        )
+
+
 def _resources(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
     uses: dict[str, list[tuple[bool, ModelContext, int, int]]] = defaultdict(list)
     for context in contexts:
@@ -251,5 +263,17 @@ RULES: tuple[Rule, ...] = (
         'backend: "onnxruntime"\ninstance_group [ { kind: KIND_GPU } ]',
         check=_kind_model,
         needs=_GPUS_KNOWN,
+    ),
+    Rule(
+        "TG289",
+        "only-passive-instances",
+        Consequence.FAILS,
+        "At least one instance group of a model is not passive.",
+        "A passive instance is loaded, and no scheduler knows of it. Where all are, the model is READY, and its first request ends the server with a SIGSEGV, "
+        "and every other model with it; a sequence of the direct strategy waits for ever. Nothing checks it before (core/src/model_config_utils.cc; tried on "
+        "24.10).",
+        "instance_group [ { kind: KIND_CPU passive: true } ]",
+        "instance_group [ { kind: KIND_CPU passive: true }, { kind: KIND_CPU } ]",
+        check=_passive,
     ),
 )

@@ -80,8 +80,9 @@ def _types(context: ModelContext) -> Iterator[Finding]:
             if name not in _TYPES:
                 allowed = ", ".join(sorted(_TYPES))
                 yield Finding(f"{role} '{tensor.name}' is {name}, which no TensorRT engine has; possible are {allowed}", key, "write the engine's type")
-            elif name in _SINCE_10 and release is not None and release.tensorrt_major is not None and release.tensorrt_major < 10:
-                message = f"{role} '{tensor.name}' is {name}; engines of TensorRT {release.tensorrt} (release {release.name}) have no such inputs and outputs"
+            elif name in _SINCE_10 and release is not None and release.least_tensorrt_major < 10:
+                engines = f"engines of TensorRT {release.tensorrt_text} (release {release.name})"
+                message = f"{role} '{tensor.name}' is {name}; {engines} have no such inputs and outputs"
                 yield Finding(message, key, "write TYPE_INT32" if name == "TYPE_INT64" else "write TYPE_FP32", consequence=Consequence.REFUSED)
 
 

@@ -6,26 +6,16 @@ Used only where a signature leaves a question about outputs open: it has to load
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from tritongen.signature.folding import settled
 from tritongen.signature.modelproto import TENSOR_VALUES
 from tritongen.signature.tensors import Dim, Signature, TensorSpec
 from tritongen.signature.wire import Source, WireError
 
 _SMALL_BYTES = 4096
-_MOST_ELEMENTS = 1024
-_NOT_FOLDED = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
-"""Operators whose result is not the same twice."""
-
-_MAY_GROW = frozenset({"Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample", "HannWindow", "HammingWindow", "BlackmanWindow"})
-"""Operators that can make arrays of any size out of a few numbers; not computed, as a file could ask for more than fits into memory."""
-
 _LENGTH = 2
 _GRAPH = 7 << 3 | _LENGTH  # ModelProto.graph
 _INITIALIZER = 5 << 3 | _LENGTH  # GraphProto.initializer
@@ -59,58 +49,17 @@ def refine_outputs(path: Path, signature: Signature) -> Signature:
     """The signature with the outputs that ONNX Runtime reports once it has loaded the model: it fixes those free dimensions that shape inference can tell.
 
     Weights are not read: tensors above 4 KiB lose their values on the way to ONNX's shape inference, which needs only small ones. A model that ONNX itself
-    cannot read, or cannot infer, keeps its signature. (ONNX Runtime infers a little more inside control flow.)
-
-    ONNX Runtime computes what depends on constants alone before it infers; exporters leave whole chains of such nodes (paddings, target shapes), so these are
-    computed here too.
+    cannot read, or cannot infer, keeps its signature. (ONNX Runtime also computes what depends on large constants.)
     """
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
-        model = onnx.load_model_from_string(_without_weights(path))
-        fold_constants(model.graph)
-        inferred = onnx.shape_inference.infer_shapes(model)
+        inferred = settled(onnx.load_model_from_string(_without_weights(path)))
     except (OSError, WireError, DecodeError, onnx.shape_inference.InferenceError, ValueError):
         return signature
     known = {value.name: _shape(value) for value in inferred.graph.output}
     return dataclasses.replace(signature, outputs=tuple(_merged(tensor, known.get(tensor.name)) for tensor in signature.outputs))
-
-
-def fold_constants(graph: Any) -> None:
-    """Replace, in place, nodes whose inputs are all small constants by what they compute. Nodes that cannot be computed stay."""
-    from onnx import numpy_helper
-    from onnx.reference import ReferenceEvaluator
-
-    known: dict[str, Any] = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer if _is_small(tensor)}
-    for node in list(graph.node):
-        if node.domain not in ("", "ai.onnx") or node.op_type in _NOT_FOLDED | _MAY_GROW or any(name and name not in known for name in node.input):
-            continue
-        if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-            continue
-        if node.op_type == "ConstantOfShape" and math.prod(known[node.input[0]].tolist()) > _MOST_ELEMENTS:
-            continue
-        try:
-            values = ReferenceEvaluator(node).run(None, {name: known[name] for name in node.input if name})
-        except Exception:  # noqa: BLE001, S112 - the evaluator raises whatever numpy does; a node that it cannot compute is only not folded
-            continue
-        if all(isinstance(value, np.ndarray | np.generic) and value.size <= _MOST_ELEMENTS for value in values):
-            arrays = {name: np.asarray(value) for name, value in zip(node.output, values, strict=False) if name}
-            known |= arrays
-            graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
-            graph.node.remove(node)
-
-
-def _is_small(tensor: Any) -> bool:
-    return (
-        not tensor.external_data
-        and math.prod(tensor.dims) <= _MOST_ELEMENTS
-        and (len(tensor.raw_data) > 0 or math.prod(tensor.dims) == 0 or _has_fields(tensor))
-    )
-
-
-def _has_fields(tensor: Any) -> bool:
-    return bool(tensor.float_data or tensor.int32_data or tensor.int64_data or tensor.double_data or tensor.uint64_data or tensor.string_data)
 
 
 def _merged(tensor: TensorSpec, shape: tuple[Dim, ...] | None) -> TensorSpec:

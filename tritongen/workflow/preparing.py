@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritongen import __version__
-from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import ModelFileError
 from tritongen.proof import why_not_provable
@@ -16,13 +15,13 @@ from tritongen.releases import Release
 from tritongen.render import Findings, ModelFiles, hash_model
 from tritongen.render.entry import check_names
 from tritongen.render.findings import Key
-from tritongen.render.rewriting import frozen_shapes, recipe_of
+from tritongen.render.rewriting import checked_inputs, frozen_shapes, recipe_of
 from tritongen.render.rows import is_demanded, judge_batch
 from tritongen.repository import Made
 from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, freeze, optimize, rebatch, rewritten_in
 from tritongen.samples import Array
 from tritongen.signature import Signature
-from tritongen.signature.inference import infer_missing_shapes
+from tritongen.signature.inference import infer_missing_shapes, refine_outputs
 from tritongen.signature.onnx import read_onnx
 from tritongen.spec import ModelSpec
 from tritongen.spec.source import PlacedSource
@@ -40,7 +39,8 @@ class Prepared:
         key: the key of the spec that names its source.
         source: the file that the spec names.
         path: the file that goes into the repository; the source, where it is not rewritten.
-        signature: what that file says.
+        signature: what that file says, with the output shapes that its backend will see.
+        stated: what it says by itself.
         files: it and its external data, with their hashes.
         recipe: what was done to the source; what had no effect is not part of it.
         made: how it came about, for the record; None for the source itself.
@@ -50,6 +50,7 @@ class Prepared:
     source: Path
     path: Path
     signature: Signature
+    stated: Signature
     files: ModelFiles
     recipe: Recipe = field(default_factory=Recipe)
     made: Made | None = None
@@ -88,10 +89,10 @@ def prepare(
     Raises:
         ModelFileError: for an unusable file, and for a rewrite that is not possible.
     """
-    signature = infer_missing_shapes(source, read_onnx(source))
+    signature, stated = _read(source, model)
     check_names(signature, placed.key, findings)
     files = _hashed(source, signature)
-    as_is = Prepared(placed.key, source, source, signature, files)
+    as_is = Prepared(placed.key, source, source, signature, stated, files)
     asked = recipe_of(model, frozen_shapes(model, signature, findings), release)
     if asked.is_empty or findings.has_errors:
         return as_is
@@ -108,6 +109,16 @@ def prepare(
     if recipe.optimise is not None:
         path = shelf.find(Made(files.digest, recipe.text(tritongen=__version__))) or steps.optimise(path, recipe)
     return steps.done(path, recipe)
+
+
+def _read(path: Path, model: ModelSpec) -> tuple[Signature, Signature]:
+    """What a file says: as its backend will see it, and by itself.
+
+    Triton compares the outputs of a config with those that ONNX Runtime reports, which knows some sizes that a file leaves open (onnxruntime_backend
+    `ValidateOutputs`).
+    """
+    stated = infer_missing_shapes(path, read_onnx(path))
+    return refine_outputs(path, stated) if model.backend == "onnxruntime" else stated, stated
 
 
 def _hashed(path: Path, signature: Signature) -> ModelFiles:
@@ -161,10 +172,7 @@ class _Steps:
         how = recipe.optimise
         assert how is not None
         signature = read_onnx(path)
-        batched = not batch_blockers(signature)
-        lead = (2,) if batched else ()
-        shapes = {name: (*lead, *shape.opt) for name, shape in self.model.shapes.items()}
-        values = {name: [array.tolist()] * 2 if batched else array.tolist() for name, array in self.samples(signature).items()}
+        shapes, values = checked_inputs(self.model, signature, self.samples(signature))
 
         def work(source: Path, target: Path) -> Rewritten:
             return optimize(
@@ -183,9 +191,10 @@ class _Steps:
 
     def done(self, path: Path, recipe: Recipe) -> Prepared:
         """The rewritten file as one of the model's."""
-        signature = infer_missing_shapes(path, read_onnx(path))
+        signature, stated = _read(path, self.model)
         made = Made(self.original.files.digest, recipe.text(tritongen=__version__))
-        return dataclasses.replace(self.original, path=path, signature=signature, files=_hashed(path, signature), recipe=recipe, made=made)
+        files = _hashed(path, signature)
+        return dataclasses.replace(self.original, path=path, signature=signature, stated=stated, files=files, recipe=recipe, made=made)
 
     def _step(self, name: str, source: Path, work: Callable[[Path, Path], Rewritten]) -> Rewritten:
         """One rewrite. What is wrong with a file in between is said of the file that a person knows."""

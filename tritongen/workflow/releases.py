@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.known_issues import issues_of
-from tritongen.releases import RELEASES, Release, find_release
+from tritongen.releases import RELEASES, Release, find_release, same_version
 from tritongen.spec import LoadedSpec, ModelSpec
 
 
@@ -37,29 +37,32 @@ def release_findings(loaded: LoadedSpec) -> Iterator[Diagnostic]:
 
 def _plans(release: Release, models: tuple[ModelSpec, ...], place: Location) -> Iterator[Diagnostic]:
     plans = [f"'{model.name}'" for model in models if model.backend == "tensorrt"]
-    if plans and release.trtllm_tensorrt not in (None, release.tensorrt):
-        yield _advice(
-            "TG411",
-            f"the plan{'s' * (len(plans) > 1)} of {', '.join(plans)} must be built and served in the image {release.name}-py3: the image"
-            f" {release.name}-trtllm-python-py3 has TensorRT {release.trtllm_tensorrt}, not {release.tensorrt or 'the same'}",
-            place,
-            consequence="Triton refuses to load a plan of another TensorRT",
-            hint=f"build them in nvcr.io/nvidia/tritonserver:{release.name}-py3",
-        )
+    other = release.trtllm_tensorrt
+    if not plans or other is None or same_version(other, release.least_tensorrt):
+        return
+    yield _advice(
+        "TG411",
+        f"the plan{'s' * (len(plans) > 1)} of {', '.join(plans)} must be built and served in the image {release.name}-py3: the image"
+        f" {release.name}-trtllm-python-py3 has TensorRT {other}, not {release.tensorrt_text}",
+        place,
+        consequence="Triton refuses to load a plan of another TensorRT",
+        hint=f"build them in nvcr.io/nvidia/tritonserver:{release.name}-py3",
+    )
 
 
 def _unknown(release: Release, models: tuple[ModelSpec, ...], place: Location) -> Iterator[Diagnostic]:
     """Facts that a model's settings depend on and that no source states for this release."""
     used = {
-        "TensorRT": (release.tensorrt, [model for model in models if "tensorrt" in (model.backend, model.accelerator)]),
-        "ONNX Runtime": (release.onnxruntime, [model for model in models if model.backend == "onnxruntime"]),
+        "TensorRT": (release.tensorrt, f" ({release.tensorrt_text})", [model for model in models if "tensorrt" in (model.backend, model.accelerator)]),
+        "ONNX Runtime": (release.onnxruntime, "", [model for model in models if model.backend == "onnxruntime"]),
     }
-    for what, (version, users) in used.items():
+    for what, (version, known, users) in used.items():
         if version is None and users:
             names = ", ".join(f"'{model.name}'" for model in users)
             yield _advice(
                 "TG412",
-                f"which {what} release {release.name} has is not known to this version of tritongen; what depends on it was not checked for {names}",
+                f"which {what} release {release.name} has{known} is not known to this version of tritongen;"
+                f" what depends on {'the exact version' if known else 'it'} was not checked for {names}",
                 place,
                 hint="`tritongen releases` shows what is known; try the models in that image before you rely on it",
             )

@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 
 from tritongen import __version__
-from tritongen.batching import batch_blockers
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, SpecError
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.entry import digest_of
+from tritongen.render.items import has_batch_axis
 from tritongen.render.judging import judge_entry
 from tritongen.render.ragged import as_requested
 from tritongen.render.rewriting import check_effects, check_optimisation
@@ -163,6 +163,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         digest=digest_of([file.files for file in prepared.values()]),
         versions=sorted({*prepared, *kept}),
         samples=samples,
+        stated=newest.stated,
         findings=findings,
     )
     judge_unproven(model, compiled.batching, findings)
@@ -215,8 +216,8 @@ def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Worksp
 def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:
     """The spec's values for inputs, as arrays of one item each."""
     model = loaded.spec.models[index]
+    batched = has_batch_axis(model, signature)
     signature = as_requested(model, signature)
-    batched = not batch_blockers(signature) and model.batching.max != 0 and not model.optional_inputs
     arrays: dict[str, Array] = {}
     for name, value in model.samples.items():
         tensor = next((tensor for tensor in signature.inputs if tensor.name == name), None)

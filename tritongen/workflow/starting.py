@@ -14,7 +14,7 @@ from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render.starter import Starter, explore, model_name, starter_spec
 from tritongen.signature import Signature
-from tritongen.signature.inference import infer_missing_shapes
+from tritongen.signature.inference import infer_missing_shapes, refine_outputs
 from tritongen.signature.onnx import read_onnx
 from tritongen.workflow.rendering import plan_render
 
@@ -28,7 +28,7 @@ def starter_text(models: Sequence[Path], folder: Path, *, limit_bytes: int = DEF
     problems: list[Diagnostic] = []
     for path in models:
         try:
-            signatures.append((path, infer_missing_shapes(path, read_onnx(path))))
+            signatures.append((path, refine_outputs(path, infer_missing_shapes(path, read_onnx(path)))))
         except InputError as error:
             problems += error.diagnostics
     if problems:

@@ -7,9 +7,14 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    repository = tmp_path_factory.mktemp("repository")
-    contract.fill(repository)
+def repository(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("repository")
+    contract.fill(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(repository):
     with contract.serve(repository) as running:
         yield running
 

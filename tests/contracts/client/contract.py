@@ -99,6 +99,37 @@ class TritonPythonModel:
             responses.append(utils.InferenceResponse([utils.Tensor("parameters", np.array([text.encode()], object))]))
         return responses
 '''
+BUSY = '''
+import triton_python_backend_utils as utils
+
+class TritonPythonModel:
+    """Says UNAVAILABLE after its work is done, and counts how often it worked."""
+
+    def initialize(self, args):
+        self.path = args["model_repository"] + "/worked"
+
+    def execute(self, requests):
+        for _ in requests:
+            with open(self.path, "a") as file:
+                file.write("x")
+        error = utils.TritonError("the database behind is down", utils.TritonError.UNAVAILABLE)
+        return [utils.InferenceResponse(error=error) for _ in requests]
+'''
+TOTALLING = '''
+import numpy as np
+import triton_python_backend_utils as utils
+
+class TritonPythonModel:
+    """Each row, and the total of all rows of a request, which is no batch."""
+
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            x = utils.get_input_tensor_by_name(request, "x").as_numpy()
+            tensors = [utils.Tensor("y", x), utils.Tensor("total", x.sum(keepdims=True).reshape(1, 1))]
+            responses.append(utils.InferenceResponse(tensors))
+        return responses
+'''
 REPEATING = '''
 import triton_python_backend_utils as utils
 
@@ -131,6 +162,8 @@ def fill(repository: Path) -> None:
     """All models of the contract."""
     models.put(repository, "linear", models.linear(), models.LINEAR)
     models.put(repository, "wide", models.linear(), models.config("x FP32 [64]", "y FP32 [16]", batch=9_000_000))
+    python_model(repository, "busy", BUSY, "x FP32 [1]", "y FP32 [1]")
+    python_model(repository, "totalling", TOTALLING, "x FP32 [1]", "y FP32 [1]; total FP32 [1]", batch=4)
     python_model(repository, "strings", REPEATING, "x STRING [2]", "y STRING [2]")
     models.put(repository, "bf16", models.doubled(models.BF16), models.config("x BF16 [3]", "y BF16 [3]"))
     models.put(repository, "scalar", models.scaled_by_scalar(), models.config("t INT64 [1]; x FP32 [-1]", "y FP32 [-1]; square INT64 [1]", batch=0))

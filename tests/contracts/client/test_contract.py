@@ -27,6 +27,7 @@ def seconds(value: float) -> np.ndarray:
 def test_the_server_describes_itself(client):
     assert client.live()
     assert client.ready()
+    assert client.health() == (True, True)
     assert client.ready("linear")
     assert not client.ready("nothing")
     assert client.metadata()["name"] == "triton"
@@ -306,7 +307,7 @@ def test_what_waits_too_long_in_the_queue_is_a_queue_timeout(kind, url, server):
 def test_a_request_that_was_refused_is_sent_again_while_there_is_time(client, server):
     finish = occupy(server.grpc_url, "slow", 3, 0.4)
     try:
-        with contract.make_client("grpc", server.grpc_url, retries=50) as patient:
+        with contract.make_client("grpc", server.grpc_url, retries=50, idempotent=True) as patient:
             assert patient.infer("slow", seconds=seconds(0), deadline_s=20).timings.attempts >= 1
     finally:
         finish()

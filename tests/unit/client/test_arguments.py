@@ -7,7 +7,7 @@ import pytest
 
 import tritongen
 from tritongen.client.arguments import check_load, check_options, check_window, merged
-from tritongen.client.calls import LoadModel, ModelConfiguration, ModelReady, ModelStatistics
+from tritongen.client.calls import ModelConfiguration, ModelReady, ModelStatistics, load_model
 from tritongen.client.inference import Options
 from tritongen.errors import InputError, InvalidInput
 
@@ -162,7 +162,7 @@ class TestLoad:
         config, files = check_load("m", {"max_batch_size": 4}, {"1/a.txt": "é", "1/sub/b": b"b", "2/c": bytearray(b"c")})
         assert config == '{"max_batch_size": 4}'
         assert files == {"1/a.txt": "é".encode(), "1/sub/b": b"b", "2/c": b"c"}
-        assert dataclasses.astuple(LoadModel("m", {"a": 1}, {"1/x": "y"})) == ("m", '{"a": 1}', {"1/x": b"y"})
+        assert dataclasses.astuple(load_model("m", {"a": 1}, {"1/x": "y"})) == ("m", '{"a": 1}', {"1/x": b"y"})
         assert check_load("m", "", {}) == ("", {})
 
     @pytest.mark.parametrize(

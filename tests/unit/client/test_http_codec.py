@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tritongen.client import calls
-from tritongen.client.calls import CallFailed, Infer, Status
-from tritongen.client.http_codec import answer, infer_reply, request
+from tritongen.client.calls import CallFailed, Status
+from tritongen.client.http_codec import answer, infer_reply
 from tritongen.client.result import check_outputs
 from tritongen.errors import ServerError
 
@@ -107,12 +107,6 @@ def test_sizes_in_a_config_are_numbers_and_texts_of_the_users_stay():
     found = answer(calls.ModelConfiguration("m"), 200, {}, json.dumps(config).encode())
     assert found["sequence_batching"]["state"][0]["initial_state"][0]["dims"] == [1, -1]
     assert found["metric_tags"] == {"dims": "5"}
-
-
-def test_what_says_where_the_message_ends_is_the_protocols_own():
-    message = request(Infer("m", "", (), headers={"Content-Type": "text/plain", "Inference-Header-Content-Length": "1"}))
-    assert message.headers["Content-Type"] == "application/octet-stream"
-    assert message.headers["Inference-Header-Content-Length"] == str(len(message.body))
 
 
 def test_an_answer_without_an_output_that_was_asked_for_is_an_error():

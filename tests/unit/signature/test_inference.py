@@ -38,3 +38,29 @@ def test_what_would_not_fit_into_memory_is_not_computed(tmp_path):
     ]
     path = networks.save(tmp_path / "m.onnx", nodes, [("x", TensorProto.FLOAT, ["N", 12])], [("y", TensorProto.FLOAT, ["N", 12])], [huge])
     assert refine_outputs(path, read_onnx(path)).outputs[0].shape == ("N", 12)
+
+
+def test_the_branch_of_a_constant_condition_takes_the_place_of_its_if(tmp_path):
+    """Two Ifs whose branches use the same names, the second with a condition that follows from a shape."""
+
+    def branch(columns):
+        weights = numpy_helper.from_array(np.zeros((8, columns), np.float32), "w")
+        output = helper.make_tensor_value_info("o", TensorProto.FLOAT, None)
+        return helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Neg", ["h"], ["o"])], "branch", [], [output], [weights])
+
+    nodes = [
+        helper.make_node("If", ["yes"], ["a"], then_branch=branch(3), else_branch=branch(5)),
+        helper.make_node("Transpose", ["a"], ["turned"], perm=[1, 0]),
+        helper.make_node("Shape", ["fixed"], ["shape"]),
+        helper.make_node("Gather", ["shape", "first"], ["rows"]),
+        helper.make_node("Equal", ["rows", "first"], ["no"]),
+        helper.make_node("If", ["no"], ["b"], then_branch=branch(6), else_branch=branch(4)),
+        helper.make_node("Neg", ["fixed"], ["c"]),
+    ]
+    stored = [numpy_helper.from_array(np.array(True), "yes"), numpy_helper.from_array(np.array(0), "first")]
+    inputs = [("x", TensorProto.FLOAT, ["N", 8]), ("fixed", TensorProto.FLOAT, [2, 2])]
+    outputs = [(name, TensorProto.FLOAT, [None, None]) for name in ("a", "turned", "b", "c")]
+    path = networks.save(tmp_path / "m.onnx", nodes, inputs, outputs, stored)
+    refined = {tensor.name: tensor.dims for tensor in refine_outputs(path, read_onnx(path)).outputs}
+    assert refined == {"a": (-1, 3), "turned": (3, -1), "b": (-1, 4), "c": (2, 2)}
+    assert refined == prove(path, {}).output_dims

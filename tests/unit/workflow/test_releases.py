@@ -1,6 +1,7 @@
 """What a render says at `triton.release`, and the table that `tritongen releases` prints."""
 
 import json
+from itertools import pairwise
 
 import networks
 import pytest
@@ -41,12 +42,26 @@ def test_a_plan_belongs_to_one_image(tmp_path):
     assert "nvcr.io/nvidia/tritonserver:25.08-py3" in finding.hint
 
 
-def test_a_plan_is_at_home_in_both_images_where_these_are_equal(tmp_path):
-    assert "TG411" not in said(tmp_path, "25.03", "backend: tensorrt")
+@pytest.mark.parametrize("release", ["25.03", "24.08", "24.09", "24.11", "24.12"])
+def test_a_plan_is_at_home_in_both_images_where_these_are_equal_as_far_as_they_are_stated(tmp_path, release):
+    assert "TG411" not in said(tmp_path, release, "backend: tensorrt")
+
+
+@pytest.mark.parametrize(("release", "words"), [("25.07", "10.10.0.31, not 10.11.0.33 or newer"), ("26.05", "10.14.1.48, not 10.16.1 or newer")])
+def test_what_is_only_known_to_be_newer_is_said_so(tmp_path, release, words):
+    assert words in said(tmp_path, release, "backend: tensorrt")["TG411"].message
+
+
+def test_no_release_has_an_older_tensorrt_than_one_before():
+    """What is said of releases whose own version is not known rests on it."""
+    known = [tuple(map(int, release.tensorrt.split("."))) for release in RELEASES if release.tensorrt]
+    assert all(one[:3] <= other[:3] for one, other in pairwise(known))
 
 
 def test_what_is_not_known_and_matters_is_named(tmp_path):
-    assert "TensorRT" in said(tmp_path, "26.01", "accelerator: tensorrt")["TG412"].message
+    found = said(tmp_path, "26.01", "accelerator: tensorrt")["TG412"]
+    assert "which TensorRT release 26.01 has (10.14.1.48 or newer) is not known" in found.message
+    assert "what depends on the exact version was not checked for 'm0'" in found.message
     assert "ONNX Runtime" in said(tmp_path, "26.09")["TG412"].message
     assert "TG412" not in said(tmp_path, "26.01")
 

@@ -94,15 +94,6 @@ def test_a_shape_that_the_exporter_left_out_is_inferred(tmp_path):
     assert [list(tensor.dims) for tensor in rendered(tmp_path, "source: m.onnx").output] == [[3]]
 
 
-def test_an_output_that_onnxruntime_knows_better_must_be_stated_its_way(tmp_path):
-    path = tmp_path / "m.onnx"
-    networks.save(path, [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["N", 3])], [("y", TensorProto.FLOAT, ["N", "K"])])
-    found = errors(tmp_path, "source: m.onnx")["TG144"]
-    assert "ONNX Runtime infers [3]" in found.message
-    overlay = found.hint.removeprefix("add ")
-    assert list(rendered(tmp_path, f"source: m.onnx\n{overlay}").output[0].dims) == [3]
-
-
 def test_a_batch_axis_that_onnxruntime_knows_to_be_fixed_is_refused(tmp_path):
     path = tmp_path / "m.onnx"
     nodes = [

@@ -168,6 +168,16 @@ ENTRIES = (
         "Export the model with a shape for it.",
     ),
     CodeEntry(
+        "TG119",
+        "integers-narrowed-in-a-plan",
+        _MISBEHAVES,
+        "The inputs and outputs of a plan have the types of the model file.",
+        "TensorRT before 10 (releases up to 24.04) has no 64-bit integers at a plan's border and makes them 32-bit; the config states what the plan has.",
+        "Send and expect INT32 there, or use release 24.05 or newer.",
+        'triton: {release: "24.04"}\n# and for a model with INT64 inputs\nbackend: tensorrt',
+        "backend: onnxruntime",
+    ),
+    CodeEntry(
         "TG120",
         "warmup-size-not-served",
         _REFUSED,
@@ -179,6 +189,17 @@ ENTRIES = (
     ),
     CodeEntry(
         "TG121", "warmup-without-sizes", _SLOW, "Warmup needs a size for each variable dimension.", "A size cannot be guessed.", f"Add {_SHAPES}, or a sample."
+    ),
+    CodeEntry(
+        "TG122",
+        "profile-that-is-not-described",
+        _REFUSED,
+        "Copies use profiles of the plan that the spec describes.",
+        "`shapes` and `batching` describe one profile, number 0. Triton refuses a plan that lacks a profile that is listed, and what sizes another one is for"
+        " is known only to whoever built it.",
+        "Remove `profiles`, or bring a plan of your own that has them.",
+        "backend: tensorrt\ninstances: [{kind: gpu, profiles: [3]}]",
+        "backend: tensorrt\ninstances: [{kind: gpu}]",
     ),
     CodeEntry(
         "TG130",

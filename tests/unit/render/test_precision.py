@@ -1,0 +1,90 @@
+"""`precision`, deep learning accelerators and profiles of what TensorRT runs, by release."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.render.compiling import compiled
+from tritongen import dtypes
+from tritongen.diagnostics import Severity
+from tritongen.signature import Signature, TensorSpec
+
+INT64 = dtypes.from_wire("INT64")
+
+
+def at(release: str) -> str:
+    return f'triton: {{release: "{release}"}}'
+
+
+PLAN, ACCELERATOR = "backend: tensorrt", "accelerator: tensorrt"
+
+
+@pytest.mark.parametrize(
+    ("keys", "release", "codes"),
+    [
+        (f"{PLAN}\nprecision: fp16", "25.08", []),
+        (f"{PLAN}\nprecision: fp16", "26.05", []),
+        (f"{PLAN}\nprecision: fp16", "26.06", ["TG112"]),
+        (f"{PLAN}\nprecision: bf16", "26.08", ["TG112"]),
+        (f"{PLAN}\nprecision: int8", "26.08", ["TG112"]),
+        (f"{PLAN}\nprecision: fp16", "26.10", ["TG112"]),
+        (f"{PLAN}\nprecision: bf16", "24.04", ["TG110"]),
+        (f"{PLAN}\nprecision: bf16", "24.05", []),
+        (f"{PLAN}\nprecision: int8", "25.08", ["TG111"]),
+        (f"{ACCELERATOR}\nprecision: bf16", "26.01", ["TG110"]),
+        (f"{ACCELERATOR}\nprecision: bf16", "26.02", []),
+        (f"{ACCELERATOR}\nprecision: int8", "25.08", ["TG111"]),
+        (f"{ACCELERATOR}\nprecision: int8\nonnxruntime: {{tensorrt: {{int8_calibration_table_name: t.table}}}}", "25.08", []),
+        (f"{ACCELERATOR}\nprecision: fp16", "26.09", ["TG112"]),
+        (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false}}}}}}", "26.09", ["TG117"]),
+        (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false}}}}}}", "26.05", []),
+        (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{build_heuristics: true}}}}", "25.07", ["TG117"]),
+        (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{build_heuristics: true}}}}", "26.01", ["TG117"]),
+        (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{build_heuristics: true}}}}", "24.04", []),
+    ],
+)
+def test_what_a_release_can_do_with_it(keys, release, codes):
+    assert compiled(keys, top=at(release)).codes == codes
+
+
+def test_a_version_that_is_not_known_exactly_is_said_so():
+    found = compiled(f"{PLAN}\nprecision: fp16", top=at("26.09")).only("TG112")
+    assert "release 26.09 has TensorRT 11.2.1 or newer" in found.message
+    assert found.hint == "convert the ONNX file to fp16 and write precision: fp32, or use a release up to 26.05"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_plan_for_a_deep_learning_accelerator_needs_what_one_computes(precision):
+    outcome = compiled(f"{PLAN}\nprecision: {precision}\ninstances: {{kind: gpu, dla: 1}}", top=at("25.08"))
+    found = outcome.only("TG117")
+    assert (found.location.path, found.message) == ("instances.0.dla", f"dla has no effect with precision: {precision}")
+    assert not outcome.config.instance_group[0].secondary_devices
+
+
+@pytest.mark.parametrize(("keys", "release"), [("precision: fp16", "25.08"), ("precision: int8", "25.08"), ("precision: fp32", "26.08")])
+def test_it_is_written_where_the_precision_or_the_file_may_have_it(keys, release):
+    outcome = compiled(f"{PLAN}\n{keys}\ninstances: {{kind: gpu, dla: 1}}", top=at(release))
+    assert outcome.config.instance_group[0].secondary_devices[0].device_id == 1
+    assert "TG117" not in outcome.codes
+
+
+@pytest.mark.parametrize(("profiles", "words"), [("[3]", "not profile 3"), ("[0, 1, 2]", "not profiles 1, 2")])
+def test_profiles_of_which_the_spec_says_nothing_are_said(profiles, words):
+    outcome = compiled(f"{PLAN}\ninstances: {{kind: gpu, profiles: {profiles}}}", top=at("25.08"))
+    found = outcome.only("TG122")
+    assert (found.location.path, found.severity) == ("instances.0.profiles", Severity.WARNING)
+    assert words in found.message
+    assert not outcome.config.dynamic_batching.preferred_batch_size
+    assert not any("profile" in remark for remark in outcome.remarks)
+
+
+def test_the_profile_that_the_spec_describes_may_be_named():
+    assert compiled(f"{PLAN}\ninstances: {{kind: gpu, profiles: [0]}}", top=at("25.08")).found == []
+
+
+def test_integers_that_a_plan_makes_smaller_are_said():
+    model = Signature((TensorSpec("ids", INT64, ("N", 4)),), (TensorSpec("y", INT64, ("N", 4)),))
+    outcome = compiled(PLAN, model, top=at("24.04"))
+    assert "input 'ids', output 'y' are INT64 in the model file and INT32 in its plan" in outcome.only("TG119").message
+    assert any("INT32 in the plan and INT64 in the model file: input 'ids', output 'y'" in remark for remark in outcome.remarks)
+    assert compiled(PLAN, model, top=at("24.05")).codes == []

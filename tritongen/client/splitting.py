@@ -1,0 +1,84 @@
+"""A request with more rows than its model takes: cut into parts, and their answers put together again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tritongen.client.calls import Reply
+from tritongen.client.metadata import ModelMeta
+from tritongen.client.requests import Prepared
+from tritongen.client.result import Result, Timings
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InferenceError, PartialFailure, TritongenError
+from tritongen.samples import Array
+
+
+def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
+    """The finding for a request that is not cut."""
+    message = f"the request has {rows} rows, and the model takes {meta.max_batch_size} at most"
+    return Diagnostic("TG061", message, consequence="Triton refuses the request", hint="only infer() cuts a request", model=meta.name)
+
+
+def part_of(prepared: Prepared, start: int, end: int) -> Prepared:
+    """The rows from `start` to before `end`."""
+    share = prepared.nbytes * (end - start) // (prepared.rows or 1)
+    return Prepared({name: array[start:end] for name, array in prepared.arrays.items()}, end - start, share)
+
+
+def partial_failure(meta: ModelMeta, failures: dict[tuple[int, int], TritongenError], parts: int) -> TritongenError:
+    """The one error of a request of which parts failed: their own where they all failed alike."""
+    first = next(iter(failures.values()))
+    if len(failures) == parts and len({type(error) for error in failures.values()}) == 1:
+        return first
+    rows = ", ".join(f"{start} to {end - 1}" for start, end in failures)
+    message = f"model '{meta.name}': {len(failures)} of {parts} parts failed, with the rows {rows}; the first of them: {first}"
+    return PartialFailure(message, failures=failures, hint="the parts that are not named were executed")
+
+
+def result_of(reply: Reply | list[tuple[int, Reply]], total_s: float, attempts: int) -> Result:
+    """What a caller gets: of one reply, or of those of all parts of a request, each with its number of rows."""
+    if isinstance(reply, Reply):
+        timings = Timings(total_s, reply.serialise_s, reply.wait_s, reply.decode_s, attempts)
+        return Result(
+            reply.outputs,
+            model=reply.model,
+            version=reply.version,
+            request_id=reply.request_id,
+            parameters=reply.parameters,
+            timings=timings,
+            raw=reply.raw,
+        )
+    parts = [part for _, part in reply]
+    first = parts[0]
+    outputs = {name: _joined(name, [(rows, part.outputs[name]) for rows, part in reply]) for name in first.outputs}
+    timings = Timings(
+        total_s,
+        sum(part.serialise_s for part in parts),
+        max(part.wait_s for part in parts),
+        sum(part.decode_s for part in parts),
+        attempts,
+    )
+    return Result(
+        outputs,
+        model=first.model,
+        version=first.version,
+        request_id=first.request_id,
+        parameters=first.parameters,
+        timings=timings,
+        raw=[part.raw for part in parts],
+    )
+
+
+def _joined(name: str, parts: Sequence[tuple[int, Array]]) -> Array:
+    """One output of all parts. Raises InferenceError where its first axis is not the batch: the parts put together would be another answer than the whole's."""
+    for rows, array in parts:
+        if array.ndim == 0 or array.shape[0] != rows:
+            message = f"output '{name}' has the shape {list(array.shape)} for {rows} rows: its first axis is not the batch, and parts cannot be joined"
+            raise InferenceError(message, hint="send no more rows than the model takes at once, or leave that output out (outputs=)")
+    try:
+        return np.concatenate([array for _, array in parts])
+    except ValueError as error:
+        message = f"output '{name}' of a request that was cut has parts of different shapes, which make no one array: {error}"
+        raise InferenceError(message, hint="send no more rows than the model takes at once") from error
