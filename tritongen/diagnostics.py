@@ -7,7 +7,18 @@ This module owns the value types that every stage reports with. It knows nothing
 from __future__ import annotations
 
 import enum
+import reprlib
 from dataclasses import dataclass
+
+_LONGEST = 80
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = _LONGEST
+
+
+def shown(value: object) -> str:
+    """A value as messages quote it: its repr, cut in the middle or at 80 characters. Never fails, whatever the value's own repr does."""
+    text = _REPR.repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 class Severity(enum.Enum):

@@ -77,6 +77,9 @@ DTYPES: tuple[Dtype, ...] = (
 )
 
 _BY_WIRE = {dtype.wire: dtype for dtype in DTYPES}
+WIRE_NAMES = frozenset(_BY_WIRE)
+"""All names that `from_wire` knows."""
+
 _BY_CONFIG = {dtype.config: dtype for dtype in DTYPES}
 _BY_CONFIG_VALUE = {dtype.config_value: dtype for dtype in DTYPES}
 _BY_ONNX = {dtype.onnx: dtype for dtype in DTYPES}

@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from tritongen.diagnostics import shown
 from tritongen.dtypes import Dtype
 
 Array = np.ndarray[Any, Any]
 
 
 _PIECE = 1 << 20
+_DIGITS = {"FP16": 11, "BF16": 8, "FP32": 24, "FP64": 53}
+"""Binary digits of each floating-point format: a whole number that needs more is rounded (IEEE 754; bfloat16 has FP32's exponent)."""
 SAMPLES_PARAMETER = "tritongen.samples"
 """Key in a config's `parameters` under which the spec's small sample values travel to whoever asks the server for its config, as JSON by input name."""
 
@@ -27,10 +30,11 @@ class SampleError(ValueError):
 
 
 def as_array(value: object, dtype: Dtype, shape: Sequence[int] | None) -> Array:
-    """`value` (a number, text, nested lists or an array) as an array of `dtype`, exactly.
+    """`value` (a number, text, nested lists or an array) as an array of `dtype`: exactly, but that fractions become the nearest that a float can hold.
 
     `shape`: what the model expects, -1 for any size; None when nothing is known of it. A single value fits every shape with one element.
-    Raises SampleError where the value has another shape, or cannot be held by the dtype (1.5 in an integer, 300 in a UINT8, text in a number).
+    Raises SampleError where the value has another shape, or cannot be held by the dtype (1.5 in an integer, 300 in a UINT8, 2**24 + 1 in
+    an FP32, text in a number).
     """
     try:
         given = np.asarray(value, dtype=object) if dtype.itemsize is None else np.asarray(value)
@@ -39,6 +43,8 @@ def as_array(value: object, dtype: Dtype, shape: Sequence[int] | None) -> Array:
             given = np.asarray(value, dtype=object)
     except ValueError as error:
         raise SampleError("the nested lists have rows of different lengths") from error
+    if dtype.is_float and given.dtype.kind == "f" and not hasattr(value, "dtype"):
+        _refuse_rounded(_whole_numbers(value, given, dtype), dtype)
     array = _strings(given) if dtype.itemsize is None else _numbers(given, dtype)
     if shape is None:
         return array
@@ -53,10 +59,10 @@ def _strings(given: Array) -> Array:
     try:
         flat = [item.encode() if isinstance(item, str) else item for item in given.ravel().tolist()]
     except UnicodeEncodeError as error:
-        raise SampleError(f"the text {error.object!r:.80} is not valid Unicode") from error
+        raise SampleError(f"the text {shown(error.object)} is not valid Unicode") from error
     wrong = next((item for item in flat if not isinstance(item, bytes)), None)
     if wrong is not None:
-        raise SampleError(f"expected text, got {type(wrong).__name__} {wrong!r}")
+        raise SampleError(f"expected text, got {type(wrong).__name__} {shown(wrong)}")
     array = np.empty(given.shape, dtype=object)
     array.reshape(-1)[:] = flat
     return array
@@ -72,6 +78,9 @@ def _numbers(given: Array, dtype: Dtype) -> Array:
         raise SampleError(f"expected numbers for {dtype}, got {_what(given)}")
     if given.dtype.kind == "b" and dtype.is_integer:
         raise SampleError(f"expected numbers for {dtype}, got true or false")
+    if dtype.is_float and given.dtype.kind in "iu":
+        limit = 2 ** _DIGITS[dtype.wire]
+        _refuse_rounded(given[(given > limit) | (given < -limit)].tolist(), dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         array = given.astype(dtype.numpy)
     if dtype.is_float:
@@ -84,12 +93,26 @@ def _numbers(given: Array, dtype: Dtype) -> Array:
     return array
 
 
+def _whole_numbers(value: object, given: Array, dtype: Dtype) -> list[int]:
+    """The whole numbers in nested lists, some of which numpy may have made floats already; none where all numbers are so small that the dtype has them all."""
+    if not (np.abs(given) >= 2 ** _DIGITS[dtype.wire]).any():
+        return []
+    return [item for item in np.asarray(value, dtype=object).ravel().tolist() if isinstance(item, int)]
+
+
+def _refuse_rounded(whole: Sequence[int], dtype: Dtype) -> None:
+    """Raise SampleError for whole numbers that would come out as others: those with more binary digits, trailing zeros apart, than the dtype has."""
+    wrong = [item for item in whole if item and abs(item) // (item & -item) >= 2 ** _DIGITS[dtype.wire]]
+    if wrong:
+        raise SampleError(f"the value does not fit {dtype}: {', '.join(f'{item!s:.40}' for item in wrong[:3])}; whole numbers are not rounded")
+
+
 def _what(given: Array) -> str:
     """What stands where numbers should."""
     if given.dtype.kind not in "OSU":
         return f"an array of {given.dtype}"
     first = next(item for item in given.ravel().tolist() if not isinstance(item, int | float))
-    return f"the text {first!r:.80}" if isinstance(first, str | bytes) else "null" if first is None else f"{type(first).__name__} {first!r:.80}"
+    return f"the text {shown(first)}" if isinstance(first, str | bytes) else "null" if first is None else f"{type(first).__name__} {shown(first)}"
 
 
 def _python_numbers(given: Array, dtype: Dtype) -> Array:
@@ -103,6 +126,7 @@ def _python_numbers(given: Array, dtype: Dtype) -> Array:
         if wrong:
             raise SampleError(f"the value does not fit {dtype}: {', '.join(f'{item!s:.40}' for item in wrong[:3])}")
         return given.astype(dtype.numpy)
+    _refuse_rounded([item for item in items if isinstance(item, int)], dtype)
     try:
         return given.astype(np.float64)
     except OverflowError as error:

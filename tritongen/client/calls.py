@@ -10,8 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tritongen.client.arguments import check_load, check_model
 from tritongen.client.metadata import TensorMeta
 from tritongen.samples import Array
+
+
+@dataclass(frozen=True)
+class _OfModel:
+    """A question about a model; the version may be given as a number. Raises InvalidInput (TG061) for what no model can be named."""
+
+    model: str
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, *check_model(self.model, self.version))
+
+
+def _set(call: _OfModel | ModelStatistics, model: str, version: str) -> None:
+    object.__setattr__(call, "model", model)
+    object.__setattr__(call, "version", version)
 
 
 @dataclass(frozen=True)
@@ -30,11 +47,8 @@ class ServerReady:
 
 
 @dataclass(frozen=True)
-class ModelReady:
+class ModelReady(_OfModel):
     """Is this model ready? Answer: bool."""
-
-    model: str
-    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,19 +57,13 @@ class ServerMetadata:
 
 
 @dataclass(frozen=True)
-class ModelMetadata:
+class ModelMetadata(_OfModel):
     """Answer: name, versions, inputs and outputs with name, datatype and shape."""
-
-    model: str
-    version: str = ""
 
 
 @dataclass(frozen=True)
-class ModelConfiguration:
+class ModelConfiguration(_OfModel):
     """Answer: the whole ModelConfig, in its own field names."""
-
-    model: str
-    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,9 @@ class ModelStatistics:
 
     model: str = ""
     version: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, *check_model(self.model, self.version, may_be_empty=True))
 
 
 @dataclass(frozen=True)
@@ -82,12 +93,21 @@ class LoadModel:
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
+def load_model(model: str, config: str | Mapping[str, Any], files: Mapping[str, bytes | str]) -> LoadModel:
+    """The call to load a model, from what `Client.load` takes. Raises InvalidInput (TG061)."""
+    check_model(model)
+    return LoadModel(model, *check_load(model, config, files))
+
+
 @dataclass(frozen=True)
 class UnloadModel:
     """Answer: None, before the model is gone."""
 
     model: str
     dependents: bool = False
+
+    def __post_init__(self) -> None:
+        check_model(self.model)
 
 
 @dataclass(slots=True)

@@ -10,17 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tritongen.client import calls
+from tritongen.client.arguments import check_model, check_settings
 from tritongen.client.calls import Call, CallFailed, Status
-from tritongen.client.endpoint import Access, Endpoint
+from tritongen.client.endpoint import Access, Endpoint, check_access
 from tritongen.client.failures import Circumstances, explain, missing_model
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
 from tritongen.client.policy import Balancer, Budget, Deadline, pause_before
-from tritongen.diagnostics import Diagnostic
 from tritongen.errors import (
     ConnectionFailed,
     DeadlineExceeded,
-    InputError,
     ModelNotReady,
     NotTriton,
     ServerError,
@@ -53,13 +52,6 @@ class Health(NamedTuple):
     ready: bool
 
 
-def check_window(window: int) -> int:
-    """The number of requests under way at once. Raises InputError (TG067) for what is none."""
-    if not isinstance(window, int) or isinstance(window, bool) or window < 1:
-        raise InputError([Diagnostic("TG067", f"a window of {window!r:.40} requests is none", hint="give a whole number of at least 1")])
-    return window
-
-
 class Attempted(NamedTuple):
     """An answer, how often it was asked for, and the server that gave it."""
 
@@ -79,10 +71,11 @@ class Core:
     """The state that a client's requests share: what is known of the servers and of their models."""
 
     def __init__(self, endpoints: Sequence[Endpoint], access: Access, settings: Settings) -> None:
+        check_settings(settings)
+        check_access(endpoints, access)
         self.endpoints = tuple(endpoints)
         self.access = access
         self.settings = settings
-        check_window(settings.window)
         self.balancer = Balancer(len(self.endpoints))
         self._budget = Budget()
         self.models: dict[tuple[str, str], Described] = {}
@@ -91,9 +84,9 @@ class Core:
         """The deadline of a call that starts now. Raises InputError (TG067)."""
         return Deadline(self.settings.deadline_s if seconds is None else seconds)
 
-    def ask(self, call: Call, deadline: Deadline, *, model: str = "", version: str = "", headers: Headers = NO_HEADERS) -> Flow[Any]:
+    def ask(self, call: Call, deadline: Deadline) -> Flow[Any]:
         """The answer to a question, which may be asked again. Raises InferenceError or InvalidInput."""
-        about = Circumstances(self.endpoints[0], 0, False, model, version, headers=headers)
+        about = Circumstances(self.endpoints[0], 0, False, getattr(call, "model", ""), getattr(call, "version", ""))
         return (yield from self.attempt(call, deadline, about, idempotent=True)).answer
 
     def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
@@ -129,6 +122,7 @@ class Core:
 
     def wait_ready(self, model: str, version: str, deadline: Deadline) -> Flow[None]:
         """Ends when the model (or the server with all its models) is ready. Raises DeadlineExceeded with the server's reason."""
+        model, version = check_model(model, version, may_be_empty=True)
         call: Call = calls.ModelReady(model, version) if model else calls.ServerReady()
         while True:
             ready, said = yield from self._judge(call, deadline)
@@ -148,12 +142,13 @@ class Core:
 
     def describe(self, model: str, version: str, deadline: Deadline, headers: Headers = NO_HEADERS) -> Flow[Described]:
         """What a server says about a model, asked now."""
+        model, version = check_model(model, version)
         about = Circumstances(self.endpoints[0], 0, False, model, version, headers=headers)
         metadata = yield from self.attempt(calls.ModelMetadata(model, version), deadline, about, idempotent=True)
         config = yield from self.attempt(calls.ModelConfiguration(model, version), deadline, about, idempotent=True, pinned=metadata.server)
         try:
             meta = model_meta(metadata.answer, config.answer)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             message = f"{self.endpoints[metadata.server].url}: what it says about model '{model}' cannot be read: {error}"
             raise ServerError(message, hint="is this a Triton, or a server of the same protocol?") from error
         described = self.models[model, version] = Described(meta, time.monotonic())

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from tritongen.diagnostics import Diagnostic
+from tritongen.diagnostics import Diagnostic, shown
 from tritongen.errors import InputError
 
 DEFAULT_PORTS = {"grpc": 8001, "grpcs": 8001, "http": 8000, "https": 8000}
-_HOST = re.compile(r"^[A-Za-z0-9._-]+$|^[0-9a-fA-F:.]+$")
-_HEADER = re.compile(r"^[0-9A-Za-z_.-]+$")
+_LABEL = "[A-Za-z0-9_-]{1,63}"
+_ADDRESS = re.compile(rf"(?P<scheme>[A-Za-z]+)://(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?/?")
+_HARMLESS = re.compile(r"(?:[A-Za-z]+:/?/?)?[\[\]A-Za-z0-9._:-]*/?")
+"""What an address can be made of without a place for a secret: no user, path, query or fragment."""
+_HEADER = re.compile(r"[0-9A-Za-z_.-]+")
+_PROTOCOL_HEADERS = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "http2-settings",
+        "inference-header-content-length",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers by which HTTP, or Triton's binary tensors, say where a message ends and how to read it (RFC 9110 and 9112; gRPC has `grpc-*` beside them)."""
 _HINT = "write grpc://host:8001 or http://host:8000 (https:// and grpcs:// for TLS)"
 
 
@@ -61,10 +84,13 @@ class Tls:
         """The content of one of the files. Raises InputError (TG069) where it cannot be read."""
         if path is None:
             return None
+        if not isinstance(path, str | Path):
+            raise InputError([Diagnostic("TG069", f"a TLS file is given as {type(path).__name__}", hint="give the path of a PEM file")])
         try:
             return Path(path).read_bytes()
-        except OSError as error:
-            raise InputError([Diagnostic("TG069", f"{path} cannot be read: {error.strerror}", hint="check the path and its permissions")]) from error
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError([Diagnostic("TG069", f"{shown(str(path))} cannot be read: {why}", hint="check the path and its permissions")]) from error
 
 
 @dataclass(frozen=True)
@@ -73,54 +99,189 @@ class Access:
 
     tls: Tls = field(default_factory=Tls)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    wants_tls: bool = False
 
 
 def parse_url(url: str) -> Endpoint:
-    """Read `grpc://host:8001`, `http://…`, `https://…` or `grpcs://…`; the port may be left out. Raises InputError (TG060) for anything else."""
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise InputError([Diagnostic("TG060", "an address with a user or password in it is not read", hint="give secrets as token= or headers=")])
-    if parts.scheme not in DEFAULT_PORTS:
-        raise InputError([Diagnostic("TG060", f"'{url}' does not say which protocol to use", hint=_HINT)])
+    """Read `grpc://host:8001`, `http://…`, `https://…` or `grpcs://…`; the port may be left out.
+
+    Raises InputError (TG060) for anything else, and shows it only where no secret can be in it.
+    """
+    found = _ADDRESS.fullmatch(url) if isinstance(url, str) else None
+    scheme = found["scheme"].lower() if found else ""
+    if found is None or scheme not in DEFAULT_PORTS or (found["six"] and not _is_ipv6(found["six"])) or not 0 < int(found["port"] or 1) < 2**16:
+        raise InputError([_wrong_address(url)])
+    port = int(found["port"] or DEFAULT_PORTS[scheme])
+    return Endpoint(scheme[:4], (found["six"] or found["host"]).lower(), port, tls=scheme in ("https", "grpcs"))
+
+
+def _is_ipv6(text: str) -> bool:
     try:
-        port = parts.port or DEFAULT_PORTS[parts.scheme]
-    except ValueError as error:
-        raise InputError([Diagnostic("TG060", f"'{url}' has no valid port: {error}", hint=_HINT)]) from error
-    if not parts.hostname or not _HOST.match(parts.hostname) or parts.path.strip("/") or parts.query:
-        raise InputError([Diagnostic("TG060", f"'{url}' is not the address of a server", hint=_HINT)])
-    return Endpoint(parts.scheme[:4], parts.hostname, port, tls=parts.scheme in ("https", "grpcs"))
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _wrong_address(url: object) -> Diagnostic:
+    """What is wrong with an address that cannot be read."""
+    if not isinstance(url, str):
+        return Diagnostic("TG060", f"an address is given as {type(url).__name__}, not as text", hint=_HINT)
+    if "@" in url:
+        return Diagnostic("TG060", "an address with a user or password in it is not read", hint="give secrets as token= or headers=")
+    what = shown(url) if _HARMLESS.fullmatch(url) else "the address"
+    if any(char.isspace() or not char.isprintable() for char in url):
+        return Diagnostic("TG060", "the address has spaces, line breaks or other characters that cannot be seen", hint=_HINT)
+    if "?" in url or "#" in url:
+        return Diagnostic("TG060", "the address has a query or a fragment, which no server of Triton's takes", hint=_HINT)
+    if url.partition("://")[0].lower() not in DEFAULT_PORTS or "://" not in url:
+        return Diagnostic("TG060", f"{what} does not say which protocol to use", hint=_HINT)
+    port = re.fullmatch(r"[^/]*//(?:\[[^\]]*\]|[^:/\[]*):([^/]*)/?", url)
+    if port and not (re.fullmatch("[0-9]{1,5}", port[1]) and 0 < int(port[1]) < 2**16):
+        return Diagnostic("TG060", f"{what} has no valid port: ports are 1 to 65535", hint=_HINT)
+    return Diagnostic("TG060", f"{what} cannot be read: after the protocol it has a host, perhaps a port, and nothing else", hint=_HINT)
 
 
 def parse_urls(urls: str | Sequence[str]) -> tuple[Endpoint, ...]:
-    """One address or several of one protocol. Raises InputError (TG060)."""
-    endpoints = tuple(parse_url(url) for url in ([urls] if isinstance(urls, str) else urls))
-    if not endpoints:
-        raise InputError([Diagnostic("TG060", "no address is given", hint=_HINT)])
+    """One address or several of one protocol, all with TLS or all without. Raises InputError (TG060) with everything that is wrong."""
+    given = [urls] if not isinstance(urls, Sequence) or isinstance(urls, str | bytes | bytearray) else list(urls)
+    endpoints: list[Endpoint] = []
+    problems: list[Diagnostic] = []
+    for url in given:
+        try:
+            endpoints.append(parse_url(url))
+        except InputError as error:
+            problems += error.diagnostics
+    if not given:
+        problems.append(Diagnostic("TG060", "no address is given", hint=_HINT))
     if len({endpoint.protocol for endpoint in endpoints}) > 1:
-        raise InputError([Diagnostic("TG060", "the addresses are of two protocols", hint="use gRPC for all of them, or HTTP")])
-    return endpoints
+        problems.append(Diagnostic("TG060", "the addresses are of two protocols", hint="use gRPC for all of them, or HTTP"))
+    elif len({endpoint.tls for endpoint in endpoints}) > 1:
+        hint = "use grpcs:// or https:// for all of them, or for none: requests and tokens go to each in turn"
+        problems.append(Diagnostic("TG060", "some of the addresses are with TLS and some without", hint=hint))
+    if problems:
+        raise InputError(problems)
+    return tuple(endpoints)
 
 
 def make_access(token: str | None, tls: Tls | None, headers: Mapping[str, str] | None) -> Access:
-    """What requests carry. Raises InputError (TG069) for a header that no protocol takes, without showing its value."""
+    """What requests carry. Raises InputError (TG069) for what no protocol takes, without showing a value."""
+    problems = [] if headers is None else header_problems(headers)
+    if token is not None and not _is_value(token):
+        problems.append("the token cannot be sent: it is text of printable ASCII on one line")
+    if tls is not None and not isinstance(tls, Tls):
+        problems.append(f"tls is given as {type(tls).__name__}, not as Tls(...)")
+    if token is not None and isinstance(headers, Mapping) and any(isinstance(name, str) and name.lower() == "authorization" for name in headers):
+        problems.append("the token and the header 'authorization' are the same")
+    if problems:
+        raise InputError([Diagnostic("TG069", problem) for problem in problems])
     given = {**(headers or {}), **({"authorization": f"Bearer {token}"} if token is not None else {})}
-    return Access(tls or Tls(), checked_headers(given))
+    return Access(tls or Tls(), checked_headers(given), wants_tls=tls is not None)
+
+
+def check_access(endpoints: Sequence[Endpoint], access: Access) -> None:
+    """Raise InputError (TG069) where TLS files cannot be used, or are given for addresses without TLS.
+
+    gRPC would find out with the first request, and say only that the server cannot be reached.
+    """
+    if not access.wants_tls:
+        return
+    if not all(endpoint.tls for endpoint in endpoints):
+        hint = "write grpcs:// or https://, or leave tls= out"
+        raise InputError([Diagnostic("TG069", "tls= is given for an address without TLS, where nothing would be encrypted", hint=hint)])
+    tls_context(access)
+
+
+def tls_context(access: Access) -> ssl.SSLContext:
+    """The TLS context of a client. Raises InputError (TG069) where a file cannot be read, is not PEM, or a certificate and its key are no pair."""
+    tls = access.tls
+    problems: list[Diagnostic] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context = _trusting(tls)
+    except InputError as error:
+        problems += error.diagnostics
+    try:
+        if tls.cert is not None and tls.key is not None:
+            _identify(context, tls)
+    except InputError as error:
+        problems += error.diagnostics
+    if problems:
+        raise InputError(problems)
+    return context
+
+
+def _trusting(tls: Tls) -> ssl.SSLContext:
+    """A context that trusts the certificates of `ca`, or else those of the machine."""
+    if tls.ca is None:
+        return ssl.create_default_context()
+    content = tls.read(tls.ca)
+    try:
+        return ssl.create_default_context(cadata=_pem(content))
+    except (ssl.SSLError, ValueError) as error:
+        message = f"{shown(str(tls.ca))} holds no certificates in PEM form"
+        raise InputError([Diagnostic("TG069", message, hint="ca= is a file with -----BEGIN CERTIFICATE-----; openssl x509 makes PEM of DER")]) from error
+
+
+def _identify(context: ssl.SSLContext, tls: Tls) -> None:
+    for path in (tls.cert, tls.key):
+        _refuse_other_than_pem(path, tls.read(path))
+    try:
+        # An empty password: else OpenSSL asks for one on the terminal.
+        context.load_cert_chain(str(tls.cert), str(tls.key), password="")
+    except ssl.SSLError as error:
+        pair = error.reason == "KEY_VALUES_MISMATCH"
+        message = "is not the key of the certificate" if pair else "and the certificate cannot be used: one of them is damaged, or the key has a password"
+        hint = "give the private key that the certificate was made with, without a password"
+        raise InputError([Diagnostic("TG069", f"{shown(str(tls.key))} {message} {shown(str(tls.cert))}", hint=hint)]) from error
+
+
+def _refuse_other_than_pem(path: str | Path | None, content: bytes | None) -> None:
+    try:
+        _pem(content)
+    except ValueError as error:
+        hint = "give a file that begins with -----BEGIN; openssl makes PEM of DER"
+        raise InputError([Diagnostic("TG069", f"{shown(str(path))} is not in PEM form", hint=hint)]) from error
+
+
+def _pem(content: bytes | None) -> str:
+    """The file as text. Raises ValueError for what is no PEM."""
+    text = (content or b"").decode("utf-8")
+    if "-----BEGIN" not in text:
+        raise ValueError("no PEM")
+    return text.encode("ascii", "ignore").decode()
+
+
+def header_problems(headers: object) -> list[str]:
+    """What keeps headers from being sent over either protocol; their values are never in it."""
+    if not isinstance(headers, Mapping):
+        return [f"headers are given as {type(headers).__name__}, not as a mapping of text by name"]
+    problems: list[str] = []
+    seen: set[str] = set()
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER.fullmatch(name):
+            problems.append(f"the header {shown(name)} cannot be sent: names have letters, digits and - _ .")
+            continue
+        lower = name.lower()
+        if lower in _PROTOCOL_HEADERS or lower.startswith("grpc-"):
+            problems.append(f"the header {shown(name)} belongs to the protocol, which sets it itself")
+        elif lower.endswith("-bin"):
+            problems.append(f"the header {shown(name)} cannot be sent: gRPC takes names that end in -bin for bytes")
+        elif lower in seen:
+            problems.append(f"the header {shown(name)} is given twice, in upper and lower case")
+        elif not _is_value(value):
+            problems.append(f"the header {shown(name)} cannot be sent: values are text of printable ASCII on one line")
+        seen.add(lower)
+    return problems
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and value.isascii()
 
 
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers with names in lower case, as gRPC wants them. Raises InputError (TG069)."""
-    for name, value in headers.items():
-        if not _HEADER.match(name) or not isinstance(value, str) or not value.isprintable() or not value.isascii():
-            message = f"the header {name!r:.60} cannot be sent"
-            raise InputError([Diagnostic("TG069", message, hint="names have letters, digits and - _ .; values are printable ASCII on one line")])
+    problems = header_problems(headers)
+    if problems:
+        raise InputError([Diagnostic("TG069", problem) for problem in problems])
     return {name.lower(): value for name, value in headers.items()}
-
-
-def tls_context(access: Access) -> ssl.SSLContext:
-    """The TLS context of a client. Raises InputError (TG069) where a file cannot be used."""
-    tls = access.tls
-    ca = tls.read(tls.ca)
-    context = ssl.create_default_context(cadata=ca.decode() if ca else None)
-    if tls.cert is not None and tls.key is not None:
-        context.load_cert_chain(tls.cert, tls.key)
-    return context

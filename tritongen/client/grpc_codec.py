@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import grpc
-from google.protobuf.json_format import MessageToDict
+import numpy as np
+from google.protobuf.descriptor import FieldDescriptor
 from tritonclient.grpc import service_pb2 as pb
 
 from tritongen.client import calls, tensors
@@ -38,8 +40,40 @@ class Rpc(NamedTuple):
     answer: Callable[[Any], Any]
 
 
-def _dict(message: Any) -> dict[str, Any]:
-    return MessageToDict(message, preserving_proto_field_name=True)
+def plain(message: Any) -> dict[str, Any]:
+    """A protobuf message as Triton's HTTP endpoint says it in JSON: field names as they are declared, numbers of 64 bits as numbers, fields that have their
+    default there, those of messages and of a oneof only where they are set.
+    """
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        if is_map:
+            entry = field.message_type.fields_by_name["value"]
+            found[field.name] = {str(key): _plain(entry, value[key]) for key in value}
+        elif field.is_repeated:
+            found[field.name] = [_plain(field, item) for item in value]
+        elif not field.has_presence or message.HasField(field.name):
+            found[field.name] = _plain(field, value)
+    return found
+
+
+def _plain(field: Any, value: Any) -> Any:
+    """One value of a field."""
+    if field.message_type is not None:
+        return plain(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return known.name if known is not None else value
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return base64.b64encode(value).decode()
+    # The shortest number that is the same in 32 bits, as JSON has it.
+    return float(str(np.float32(value))) if field.type == FieldDescriptor.TYPE_FLOAT else value
+
+
+def _told(message: Any) -> dict[str, Any]:
+    """What a message says beside defaults: an entry of the repository's index leaves out what the server does not know."""
+    return {key: value for key, value in plain(message).items() if value}
 
 
 def _load(call: calls.LoadModel) -> Any:
@@ -61,18 +95,18 @@ RPCS: Mapping[type, Rpc] = {
     calls.ServerLive: Rpc("ServerLive", lambda call: pb.ServerLiveRequest(), lambda response: response.live),
     calls.ServerReady: Rpc("ServerReady", lambda call: pb.ServerReadyRequest(), lambda response: response.ready),
     calls.ModelReady: Rpc("ModelReady", lambda call: pb.ModelReadyRequest(name=call.model, version=call.version), lambda response: response.ready),
-    calls.ServerMetadata: Rpc("ServerMetadata", lambda call: pb.ServerMetadataRequest(), _dict),
-    calls.ModelMetadata: Rpc("ModelMetadata", lambda call: pb.ModelMetadataRequest(name=call.model, version=call.version), _dict),
+    calls.ServerMetadata: Rpc("ServerMetadata", lambda call: pb.ServerMetadataRequest(), plain),
+    calls.ModelMetadata: Rpc("ModelMetadata", lambda call: pb.ModelMetadataRequest(name=call.model, version=call.version), plain),
     calls.ModelConfiguration: Rpc(
-        "ModelConfig", lambda call: pb.ModelConfigRequest(name=call.model, version=call.version), lambda response: _dict(response.config)
+        "ModelConfig", lambda call: pb.ModelConfigRequest(name=call.model, version=call.version), lambda response: plain(response.config)
     ),
     calls.ModelStatistics: Rpc(
         "ModelStatistics",
         lambda call: pb.ModelStatisticsRequest(name=call.model, version=call.version),
-        lambda response: [_dict(item) for item in response.model_stats],
+        lambda response: [plain(item) for item in response.model_stats],
     ),
     calls.RepositoryIndex: Rpc(
-        "RepositoryIndex", lambda call: pb.RepositoryIndexRequest(ready=call.ready), lambda response: [_dict(item) for item in response.models]
+        "RepositoryIndex", lambda call: pb.RepositoryIndexRequest(ready=call.ready), lambda response: [_told(item) for item in response.models]
     ),
     calls.LoadModel: Rpc("RepositoryModelLoad", _load, lambda response: None),
     calls.UnloadModel: Rpc("RepositoryModelUnload", _unload, lambda response: None),
@@ -112,7 +146,7 @@ def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
         raise CallFailed(Status.FAILED, "", f"the answer describes {len(response.outputs)} outputs and holds {len(raw)}")
     try:
         outputs = {output.name: tensors.decode(data, output.datatype, output.shape) for output, data in zip(response.outputs, raw, strict=True)}
-    except (ValueError, KeyError) as error:
+    except ValueError as error:
         raise CallFailed(Status.FAILED, "", f"an output of the answer cannot be read: {error}") from error
     parameters = {key: getattr(value, value.WhichOneof("parameter_choice") or "string_param") for key, value in response.parameters.items()}
     decode_s = time.perf_counter() - start

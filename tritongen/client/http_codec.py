@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from tritongen.client import calls, tensors
 from tritongen.client.calls import Call, CallFailed, Reply, Status
+from tritongen.diagnostics import shown
+from tritongen.samples import Array
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 _STATUS: Mapping[int, Status] = {
@@ -19,12 +21,14 @@ _STATUS: Mapping[int, Status] = {
     401: Status.DENIED,
     403: Status.DENIED,
     404: Status.NOT_FOUND,
+    429: Status.UNAVAILABLE,
     501: Status.UNSUPPORTED,
     503: Status.UNAVAILABLE,
     502: Status.CONNECTION,
     504: Status.CONNECTION,
 }
 _SHOWN = 200
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,8 @@ def answer(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> 
     """The answer to a call that is no inference. Raises CallFailed where there is none."""
     if isinstance(call, calls.Reach):
         return True
-    if isinstance(call, calls.ServerLive | calls.ServerReady | calls.ModelReady) and status in (200, 400, 404):
-        return status == 200
+    if isinstance(call, calls.ServerLive | calls.ServerReady | calls.ModelReady):
+        return _health(status, body)
     _check(status, body)
     if isinstance(call, calls.LoadModel | calls.UnloadModel):
         return None
@@ -109,30 +113,91 @@ def answer(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> 
             raise CallFailed(Status.STRANGER, str(status), "its index of models is no list")
         return [_object(item, "name") for item in found]
     if isinstance(call, calls.ModelStatistics):
-        return _object(found, "model_stats")["model_stats"]
+        statistics = _object(found, "model_stats")["model_stats"]
+        if not isinstance(statistics, list):
+            raise CallFailed(Status.STRANGER, str(status), "its statistics are no list")
+        return statistics
+    if isinstance(call, calls.ModelConfiguration):
+        return _numbers(_object(found, "name"))
     return _object(found, *(("name", "inputs", "outputs") if isinstance(call, calls.ModelMetadata) else ("name",)))
+
+
+def _health(status: int, body: bytes) -> bool:
+    """Triton's yes is a 200 without a body; its no is a 400 or 404, with an error or without a body. A page is that of another server."""
+    if status == 200 and body:
+        raise CallFailed(Status.STRANGER, "200", "its answer to a question about health has a body", own=False)
+    if status == 200:
+        return True
+    if status in (400, 404) and (not body or _error(body) is not None):
+        return False
+    _check(status, body)
+    return False
+
+
+def _numbers(found: Any) -> Any:
+    """A config whose sizes are numbers: Triton 2.51 leaves those of `initial_state` as text, which is how protobuf writes 64 bits in JSON."""
+    if isinstance(found, list):
+        return [_numbers(item) for item in found]
+    if not isinstance(found, dict):
+        return found
+    return {key: [int(size) for size in value] if key == "dims" and _is_text_of_numbers(value) else _numbers(value) for key, value in found.items()}
+
+
+def _is_text_of_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and item.lstrip("-").isdecimal() for item in value)
 
 
 def infer_reply(status: int, headers: Mapping[str, str], body: bytes, *, serialise_s: float, wait_s: float) -> Reply:
     """The answer to an inference request. `headers` are looked up in lower case. Raises CallFailed where there is none."""
     start = time.perf_counter()
     _check(status, body)
-    length = headers.get(HEADER_LENGTH.lower(), "")
-    size = int(length) if length.isdigit() else len(body)
+    size = _header_size(headers.get(HEADER_LENGTH.lower()), len(body))
     header = _object(_parsed(body[:size]), "outputs")
-    outputs, place, view = {}, size, memoryview(body)
     try:
-        for output in header["outputs"]:
-            count = output.get("parameters", {}).get("binary_data_size", 0)
-            outputs[output["name"]] = tensors.decode(view[place : place + count], output["datatype"], output["shape"])
-            place += count
-    except (ValueError, KeyError, TypeError) as error:
-        raise CallFailed(Status.FAILED, str(status), f"an output of the answer cannot be read: {error}") from error
-    decode_s = time.perf_counter() - start
-    parameters = header.get("parameters", {})
-    return Reply(
-        outputs, header.get("model_name", ""), str(header.get("model_version", "")), header.get("id", ""), parameters, header, serialise_s, wait_s, decode_s
-    )
+        outputs = _outputs(header["outputs"], memoryview(body)[size:])
+        model, version, request_id = (_text(header, key) for key in ("model_name", "model_version", "id"))
+        parameters = header.get("parameters") or {}
+        if not isinstance(parameters, Mapping):
+            raise ValueError(f"its parameters are {shown(parameters)}")
+    except ValueError as error:
+        raise CallFailed(Status.FAILED, str(status), f"the answer cannot be read: {error}") from error
+    return Reply(outputs, model, version, request_id, parameters, header, serialise_s, wait_s, time.perf_counter() - start)
+
+
+def _header_size(length: str | None, total: int) -> int:
+    """How many bytes of an answer are JSON: all where the header does not say it."""
+    if length is None:
+        return total
+    if not (length.isascii() and length.isdigit() and len(length) < _MOST_DIGITS and int(length) <= total):
+        raise CallFailed(Status.FAILED, "200", f"the answer's {HEADER_LENGTH} is {shown(length)}, and the answer has {total} bytes")
+    return int(length)
+
+
+def _outputs(described: object, data: memoryview) -> dict[str, Array]:
+    """The arrays of an answer. Raises ValueError."""
+    if not isinstance(described, list):
+        raise ValueError(f"its outputs are {shown(described)}, not a list")
+    outputs: dict[str, Array] = {}
+    place = 0
+    for output in described:
+        if not isinstance(output, Mapping):
+            raise ValueError(f"an output is {shown(output)}")
+        name, shape, parameters = _text(output, "name"), output.get("shape"), output.get("parameters")
+        count = parameters.get("binary_data_size", 0) if isinstance(parameters, Mapping) else 0
+        if not isinstance(shape, list) or not isinstance(count, int) or not 0 <= count <= len(data) - place:
+            raise ValueError(f"the output {shown(name)} has the shape {shown(shape)} and {shown(count)} bytes of the {len(data) - place} that are left")
+        outputs[name] = tensors.decode(data[place : place + count], _text(output, "datatype"), shape)
+        place += count
+    if place != len(data):
+        raise ValueError(f"it has {len(data) - place} bytes that belong to no output")
+    return outputs
+
+
+def _text(found: Mapping[str, Any], key: str) -> str:
+    value = found.get(key, "")
+    if not isinstance(value, str):
+        raise ValueError(f"its {key} is {shown(value)}, not text")
+    return value
 
 
 def _check(status: int, body: bytes) -> None:
@@ -140,14 +205,20 @@ def _check(status: int, body: bytes) -> None:
     if status == 200:
         return
     known = _STATUS.get(status, Status.FAILED)
+    said = _error(body)
+    if said is not None:
+        raise CallFailed(known, str(status), said)
+    text = body[:_SHOWN].decode("utf-8", "replace").strip()
+    raise CallFailed(known, str(status), f"status {status}: {text!r}" if text else f"status {status}, without a word", own=False)
+
+
+def _error(body: bytes) -> str | None:
+    """Triton's own words in the body of an error; None for the body of another server."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
-        said = None
-    if isinstance(said, dict) and isinstance(said.get("error"), str):
-        raise CallFailed(known, str(status), said["error"])
-    shown = body[:_SHOWN].decode("utf-8", "replace").strip()
-    raise CallFailed(known, str(status), f"status {status}: {shown!r}" if shown else f"status {status}, without a word", own=False)
+        return None
+    return said["error"] if isinstance(said, dict) and isinstance(said.get("error"), str) else None
 
 
 def _parsed(body: bytes) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from tritongen.client.arguments import check_options
 from tritongen.client.calls import Infer, Reply
 from tritongen.client.core import Core, Described, log
 from tritongen.client.endpoint import checked_headers
@@ -16,12 +17,10 @@ from tritongen.client.flow import NO_HEADERS, Flow, Headers, Together
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import Cast, Prepared, check_size, prepare
-from tritongen.client.result import Result
+from tritongen.client.result import Result, check_outputs
 from tritongen.client.splitting import part_of, partial_failure, result_of, too_many_rows
-from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, PartialFailure, TritongenError, Unsupported
 
-_RESERVED = ("sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "binary_data_output", "headers")
 _FRESH_S = 1.0
 """A description younger than this is not asked for again because a request does not fit it: wrong requests must not become load on the server."""
 _RENEWAL_S = 2.0
@@ -84,7 +83,8 @@ def make_request(
     sequence: Mapping[str, Any] | None = None,
     pinned: int = -1,
 ) -> Request:
-    """A request, its deadline running. Raises InputError (TG067, TG069)."""
+    """A request, its deadline running. Raises InvalidInput with everything that no request can have."""
+    options = check_options(model, options)
     headers = checked_headers({**(options.headers or {}), **carried}) if options.headers or carried else NO_HEADERS
     return Request(model, inputs, options, core.deadline(options.deadline_s), headers, sequence, pinned)
 
@@ -182,6 +182,7 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
     idempotent = core.settings.idempotent if options.idempotent is None else options.idempotent
     about = Circumstances(core.endpoints[0], 0, False, meta.name, options.version, queue_timeout_s=queue_timeout_s, headers=request.headers)
     found = yield from core.attempt(call, request.deadline, about, idempotent=idempotent and request.sequence is None, pinned=request.pinned)
+    check_outputs(meta.name, found.answer.outputs, call.outputs)
     log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, found.answer.version, prepared.nbytes, found.answer.wait_s * 1000)
     return found.answer, found.attempts
 
@@ -189,7 +190,7 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
 def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
     """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit)."""
     options = request.options
-    parameters = _parameters(meta, options, request.sequence)
+    parameters = _parameters(options, request.sequence)
     policy = meta.queue_policies.get(options.priority or 0) or meta.queue_policies[0]
     limit_us = int(policy.get("default_timeout_microseconds") or 0)
     rejects = policy.get("timeout_action", "REJECT") in ("REJECT", 0)
@@ -208,20 +209,7 @@ def new_sequence_id() -> int:
     return secrets.randbits(63) | 1
 
 
-def _parameters(meta: ModelMeta, options: Options, sequence: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The request's parameters. Raises InvalidInput (TG061) for names that the protocol keeps for itself, and values that it cannot carry."""
-    given = dict(options.parameters or {})
-    problems = [f"the parameter '{name}' belongs to the protocol" for name in given if name in _RESERVED or name.startswith("triton_")]
-    problems += [
-        f"the parameter '{name}' is {value!r:.40}"
-        for name, value in given.items()
-        if not isinstance(value, str | int | float | bool) or (isinstance(value, int) and not -(2**63) <= value < 2**63)
-    ]
-    if options.priority is not None and not 0 <= options.priority < 2**63:
-        problems.append(f"the priority {options.priority} is no level of a queue")
-    if problems:
-        hint = "priority= and sequence() set their own; a value is a text, true/false, or a number (an integer of 64 bits)"
-        raise InvalidInput([Diagnostic("TG061", problem, hint=hint, model=meta.name) for problem in problems])
-    if options.priority is not None:
-        given["priority"] = options.priority
-    return {**given, **(sequence or {})}
+def _parameters(options: Options, sequence: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The request's parameters: the caller's, and those of the protocol."""
+    priority = {} if options.priority is None else {"priority": options.priority}
+    return {**(options.parameters or {}), **priority, **(sequence or {})}

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tritongen import dtypes
+from tritongen.diagnostics import shown
 from tritongen.dtypes import Dtype
 
 
@@ -63,10 +64,61 @@ class ModelMeta:
 
 
 def model_meta(metadata: Mapping[str, Any], config: Mapping[str, Any]) -> ModelMeta:
-    """The two answers of a server as one value."""
-    inputs, outputs = (
-        tuple(TensorMeta(item["name"], dtypes.from_wire(item["datatype"]), tuple(int(dim) for dim in item.get("shape", ()))) for item in metadata.get(kind, ()))
-        for kind in ("inputs", "outputs")
-    )
+    """The two answers of a server as one value. Raises ValueError, in a sentence, where they are not a Triton's."""
     versions = metadata.get("versions") or [""]
-    return ModelMeta(metadata["name"], versions[-1], inputs, outputs, int(config.get("max_batch_size", 0)), config)
+    if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
+        raise ValueError(f"versions is {shown(versions)}, not a list of texts")
+    _check_config(config)
+    inputs, outputs = (tuple(_tensor(item) for item in _objects(metadata, kind)) for kind in ("inputs", "outputs"))
+    return ModelMeta(_text(metadata, "name"), versions[-1], inputs, outputs, _whole(config, "max_batch_size"), config)
+
+
+def _check_config(config: Mapping[str, Any]) -> None:
+    """Raise ValueError for a config whose parts are not those that requests are checked with."""
+    for item in _objects(config, "input"):
+        _text(item, "name")
+    _object(config, "model_transaction_policy")
+    batching = _object(config, "dynamic_batching")
+    _whole(batching, "default_priority_level")
+    levels = _object(batching, "priority_queue_policy")
+    if not all(str(level).isdecimal() for level in levels):
+        raise ValueError(f"priority_queue_policy has the levels {shown(list(levels))}, which are no numbers")
+    for policy in (_object(batching, "default_queue_policy"), *(_object(levels, level) for level in levels)):
+        _whole(policy, "default_timeout_microseconds")
+
+
+def _tensor(item: Mapping[str, Any]) -> TensorMeta:
+    name, datatype, shape = _text(item, "name"), _text(item, "datatype"), item.get("shape", [])
+    if datatype not in dtypes.WIRE_NAMES:
+        raise ValueError(f"the tensor {shown(name)} has the datatype {shown(datatype)}, which is not known here")
+    if not isinstance(shape, list) or not all(isinstance(dim, int) and dim >= -1 for dim in shape):
+        raise ValueError(f"the tensor {shown(name)} has the shape {shown(shape)}, which is none")
+    return TensorMeta(name, dtypes.from_wire(datatype), tuple(shape))
+
+
+def _objects(found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    items = found.get(key, [])
+    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
+        raise ValueError(f"{key} is {shown(items)}, not a list of objects")
+    return items
+
+
+def _object(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    item = found.get(key, {})
+    if not isinstance(item, Mapping):
+        raise ValueError(f"{key} is {shown(item)}, not an object")
+    return item
+
+
+def _text(found: Mapping[str, Any], key: str) -> str:
+    value = found.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is {shown(value)}, not text")
+    return value
+
+
+def _whole(found: Mapping[str, Any], key: str) -> int:
+    value = found.get(key, 0)
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{key} is {shown(value)}, not a whole number")
+    return value

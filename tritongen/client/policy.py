@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
+from numbers import Real
 
-from tritongen.diagnostics import Diagnostic
+from tritongen.diagnostics import Diagnostic, shown
 from tritongen.errors import InputError
 
 LONGEST_S = 1_000_000.0
@@ -25,11 +26,11 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         """`seconds` from now. Raises InputError (TG067) for a limit that cannot be kept."""
-        if not 0 < seconds <= LONGEST_S:
+        if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds <= LONGEST_S:
             hint = f"give a number of seconds above 0 and up to {LONGEST_S:.0f}"
-            raise InputError([Diagnostic("TG067", f"a time limit of {seconds} s cannot be kept", hint=hint)])
-        self.seconds = seconds
-        self._start = time.monotonic()
+            raise InputError([Diagnostic("TG067", f"a time limit of {shown(seconds)} s cannot be kept", hint=hint)])
+        self.seconds: float = float(seconds)
+        self._start: float = time.monotonic()
 
     @property
     def left(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tritongen.client.metadata import ModelMeta, TensorMeta
-from tritongen.diagnostics import Diagnostic
+from tritongen.diagnostics import Diagnostic, shown
 from tritongen.errors import InvalidInput
 from tritongen.samples import Array, SampleError, as_array
 
@@ -17,6 +18,10 @@ MAX_REQUEST_BYTES = 2**31 - 2**16
 """What one gRPC message may hold: INT32_MAX bytes on both sides, less 64 KiB for the names and shapes around the tensors."""
 
 Cast = Literal["exact", "safe"]
+
+_PLAIN = {bool, int, float, str, bytes}
+_FOREIGN = (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError)
+"""What the `__array__` of other libraries' objects raises: PyTorch a RuntimeError for a tensor with gradients, and a TypeError for one on a GPU."""
 
 
 @dataclass(slots=True)
@@ -43,9 +48,6 @@ def prepare(
     of one that numpy converts without loss. Plain numbers, text and nested lists take the model's dtype where they can without being changed. A batch may have
     more rows than the model takes at once. Raises InvalidInput (TG061) with everything that does not fit.
     """
-    if not isinstance(values, Mapping):
-        message = f"the inputs are given as {type(values).__name__}, without names"
-        raise InvalidInput([Diagnostic("TG061", message, hint="give values by input name, such as {'x': array}", model=meta.name)])
     problems = _name_problems(meta, values, outputs)
     arrays: dict[str, Array] = {}
     for name, value in values.items():
@@ -54,7 +56,7 @@ def prepare(
             continue
         try:
             arrays[name] = _array(value, tensor, cast, add_batch_axis and meta.max_batch_size > 0)
-        except (SampleError, TypeError, ValueError) as error:
+        except SampleError as error:
             problems.append(f"input '{name}': {error}")
     rows, row_problems = _rows(meta, arrays)
     problems += row_problems
@@ -67,28 +69,56 @@ def _name_problems(meta: ModelMeta, values: Mapping[str, object], outputs: Seque
     known, problems = meta.inputs_by_name, []
     if not (known.keys() >= values.keys() >= meta.required):
         have = ", ".join(repr(name) for name in known) or "none"
-        problems += [f"the model has no input '{name}'; its inputs are {have}" for name in values if name not in known]
+        problems += [f"the model has no input {shown(name)}; its inputs are {have}" for name in values if name not in known]
         problems += [f"input '{tensor.name}' is missing" for tensor in meta.inputs if tensor.name in meta.required and tensor.name not in values]
     if outputs is not None:
         have = ", ".join(repr(tensor.name) for tensor in meta.outputs)
-        problems += [f"the model has no output '{name}'; its outputs are {have}" for name in outputs if name not in meta.output_names]
-        problems += [f"output '{name}' is asked for twice" for name in {name for name in outputs if list(outputs).count(name) > 1}]
+        problems += [f"the model has no output {shown(name)}; its outputs are {have}" for name in outputs if name not in meta.output_names]
+        problems += [f"output {shown(name)} is asked for twice" for name, count in Counter(outputs).items() if count > 1]
+    if not values and meta.inputs and not problems:
+        problems.append("it has no input at all: each of the model's is optional, and Triton takes no request without one")
     return problems
 
 
 def _array(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) -> Array:
-    """One input. Raises SampleError, TypeError or ValueError with what does not fit."""
-    if not hasattr(value, "__array__") or isinstance(value, np.generic):
-        shape = tensor.shape[1:] if add_batch_axis and np.ndim(value) == len(tensor.shape) - 1 else tensor.shape  # type: ignore[arg-type]
-        array = as_array(value, tensor.dtype, shape)
+    """One input. Raises SampleError with what does not fit."""
+    if _is_array(value):
+        array = _typed(_asarray(value), tensor, cast)
     else:
-        array = _typed(np.asarray(value), tensor, cast)
+        try:
+            plain = _with_arrays(value, tensor, cast)
+            shape = tensor.shape[1:] if add_batch_axis and np.ndim(plain) == len(tensor.shape) - 1 else tensor.shape  # type: ignore[arg-type]
+            array = as_array(plain, tensor.dtype, shape)
+        except _FOREIGN as error:
+            raise error if isinstance(error, SampleError) else SampleError(f"it cannot be made an array: {error!s:.200}") from error
     if add_batch_axis and array.ndim == len(tensor.shape) - 1:
         array = array[np.newaxis]
     shape = array.shape
     if len(shape) != len(tensor.shape) or any(want not in (-1, got) for want, got in zip(tensor.shape, shape, strict=True)):
         raise SampleError(f"it must have the shape {list(tensor.shape)} (-1: any size), got {list(shape)}")
     return array
+
+
+def _is_array(value: object) -> bool:
+    """Whether it says itself what its dtype is. A scalar of numpy is taken for a plain number."""
+    return hasattr(value, "__array__") and not isinstance(value, np.generic)
+
+
+def _asarray(value: object) -> Array:
+    """What is an array, or converts itself to one. Raises SampleError where it will not, or where a mask would be lost."""
+    if isinstance(value, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(value).sum())):  # type: ignore[no-untyped-call]
+        raise SampleError(f"its mask hides {hidden} elements, and a request carries no mask; .filled(value) says what stands there")
+    try:
+        return np.asarray(value)
+    except _FOREIGN as error:
+        raise SampleError(f"it does not convert itself to an array: {error!s:.200}") from error
+
+
+def _with_arrays(value: object, tensor: TensorMeta, cast: Cast) -> object:
+    """Nested lists whose arrays have the model's dtype: an array keeps its own wherever it stands, and only plain numbers take the model's."""
+    if not isinstance(value, list | tuple) or set(map(type, value)) <= _PLAIN:
+        return value
+    return [_typed(_asarray(item), tensor, cast) if _is_array(item) else _with_arrays(item, tensor, cast) for item in value]
 
 
 def _typed(array: Array, tensor: TensorMeta, cast: Cast) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tritongen.diagnostics import shown
+from tritongen.errors import ServerError
 from tritongen.samples import Array
 
 
@@ -26,6 +28,15 @@ class Timings:
     wait: float
     decode: float
     attempts: int = 1
+
+
+def check_outputs(model: str, outputs: Collection[str], asked: Collection[str] | None) -> None:
+    """Raise ServerError where an answer lacks outputs that were asked for by name."""
+    missing = [name for name in asked or () if name not in outputs]
+    if missing:
+        have = ", ".join(map(repr, outputs)) or "none"
+        message = f"model '{model}' answered without {', '.join(map(shown, missing))}, which was asked for; the answer has {have}"
+        raise ServerError(message, hint="the model's own code, or something between here and the server, left it out")
 
 
 class Result(Mapping[str, Array]):
@@ -68,7 +79,7 @@ class Result(Mapping[str, Array]):
             return self._outputs[name]
         except KeyError:
             have = ", ".join(repr(known) for known in sorted(self._outputs))
-            raise KeyError(f"the answer has no output {name!r}; it has {have}") from None
+            raise KeyError(f"the answer has no output {shown(name)}; it has {have}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._outputs)

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
-from tritongen.client.arguments import merged
+from tritongen.client.arguments import check_window, merged
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Health, Settings, check_window
+from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.failures import explain
 from tritongen.client.flow import Flow, Transport, run
@@ -118,7 +118,7 @@ class Client:
 
         At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
         """
-        limit = check_window(window or self._core.settings.window)
+        limit = self._core.settings.window if window is None else check_window(window)
         waiting: deque[Future[Result]] = deque()
         pool = ThreadPoolExecutor(limit, thread_name_prefix="tritongen-many")
         try:
@@ -189,23 +189,25 @@ class Client:
 
     def config(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> Mapping[str, Any]:
         """A model's whole configuration, in ModelConfig's own field names."""
-        return self._ask(calls.ModelConfiguration(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+        return self._ask(calls.ModelConfiguration(model, version), deadline_s)  # type: ignore[no-any-return]
 
     def statistics(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
         """Counts and times of a model's versions, or of all models; durations in nanoseconds."""
-        return self._ask(calls.ModelStatistics(model, version), deadline_s, model, version)  # type: ignore[no-any-return]
+        return self._ask(calls.ModelStatistics(model, version), deadline_s)  # type: ignore[no-any-return]
 
     def repository_index(self, *, ready: bool = False, deadline_s: float | None = None) -> Sequence[Mapping[str, Any]]:
         """Every version of every model that the server knows (only those that are `ready`): name, and where it says them version, state and reason."""
         return self._ask(calls.RepositoryIndex(ready), deadline_s)  # type: ignore[no-any-return]
 
-    def load(self, model: str, /, *, config: str = "", files: Mapping[str, bytes] | None = None, deadline_s: float | None = None) -> None:
+    def load(
+        self, model: str, /, *, config: str | Mapping[str, Any] = "", files: Mapping[str, bytes | str] | None = None, deadline_s: float | None = None
+    ) -> None:
         """Loads or reloads a model, on every server of the client; they must run with `--model-control-mode explicit`.
 
-        `config` is a ModelConfig as JSON in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's folder, which need a
-        config.
+        `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
+        folder, which need a config.
         """
-        self._run(self._core.control(calls.LoadModel(model, config, files or {}), self._core.deadline(deadline_s)))
+        self._run(self._core.control(calls.load_model(model, config, files or {}), self._core.deadline(deadline_s)))
 
     def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
         """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
@@ -247,8 +249,8 @@ class Client:
             request = make_request(self._core, model, step.inputs, step.options, carried, sequence=step.parameters, pinned=server)
             return self._run(infer(self._core, request))
 
-    def _ask(self, call: calls.Call, deadline_s: float | None, model: str = "", version: str = "") -> Any:
-        return self._run(self._core.ask(call, self._core.deadline(deadline_s), model=model, version=version))
+    def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
+        return self._run(self._core.ask(call, self._core.deadline(deadline_s)))
 
     def _run(self, flow: Flow[T]) -> T:
         return run(flow, self._transports)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tritongen import dtypes
+from tritongen.diagnostics import shown
 from tritongen.samples import Array
 
 _LENGTH = struct.Struct("<I")
@@ -23,8 +24,12 @@ def encode(array: Array) -> bytes:
 def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Array:
     """The array that the bytes hold. Numbers are a read-only view of `data`; strings are `bytes` objects.
 
-    Raises ValueError where the bytes are not those of such an array, KeyError for an unknown datatype.
+    Raises ValueError where the bytes are not those of such an array, for an unknown datatype, and for sizes that are none.
     """
+    if not isinstance(datatype, str) or datatype not in dtypes.WIRE_NAMES:
+        raise ValueError(f"the datatype {shown(datatype)} is not known here")
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError(f"{shown(list(shape))} is not the shape of an array")
     dtype = dtypes.from_wire(datatype)
     if dtype.itemsize is not None:
         return np.frombuffer(data, dtype.numpy).reshape(shape) if len(data) else np.empty(0, dtype.numpy).reshape(shape)

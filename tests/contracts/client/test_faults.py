@@ -24,7 +24,7 @@ BUSY_S = 1.0
 
 
 @pytest.fixture
-def repository(tmp_path):
+def two_models(tmp_path):
     models.put(tmp_path / "repository", "linear", models.linear(), models.LINEAR)
     contract.python_model(tmp_path / "repository", "slow", contract.SLOW, "seconds FP32 [1]", "slept FP32 [1]", batch=1)
     return tmp_path / "repository"
@@ -134,8 +134,8 @@ def test_a_connection_that_is_half_open_ends_with_the_deadline(proxied, kind):
             client.infer("linear", x=rows(1), deadline_s=0.4)
 
 
-def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterwards(repository, kind):
-    with contract.serve(repository) as server, contract.make_client(kind, address(server, kind)) as client:
+def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterwards(two_models, kind):
+    with contract.serve(two_models) as server, contract.make_client(kind, address(server, kind)) as client:
         client.infer("linear", x=rows(1))
         os.kill(server.pid, signal.SIGSTOP)
         while Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
@@ -151,8 +151,8 @@ def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterward
         assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
 
 
-def test_a_server_that_is_killed_under_a_request_and_started_again(repository, kind):
-    with contract.serve(repository) as server:
+def test_a_server_that_is_killed_under_a_request_and_started_again(two_models, kind):
+    with contract.serve(two_models) as server:
         url = address(server, kind)
         client = contract.make_client(kind, url)
         client.infer("linear", x=rows(1))
@@ -166,7 +166,7 @@ def test_a_server_that_is_killed_under_a_request_and_started_again(repository, k
         with within(3), pytest.raises(errors.ConnectionFailed):
             client.infer("linear", x=rows(1), deadline_s=3)
     ports = {"grpc_port": 0, "http_port": 0, "metrics_port": 0} | {f"{kind.split('-')[0]}_port": int(url.rsplit(":", 1)[1])}
-    with client, contract.serve(repository, **ports):
+    with client, contract.serve(two_models, **ports):
         client.wait_ready(deadline_s=20)
         assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
 

@@ -5,7 +5,7 @@ from tritongen.client.endpoint import parse_url
 from tritongen.client.failures import missing_model
 from tritongen.client.metadata import model_meta
 from tritongen.client.requests import MAX_REQUEST_BYTES, check_size, prepare
-from tritongen.errors import InputError, ModelNotFound, ModelNotReady
+from tritongen.errors import InputError, InvalidInput, ModelNotFound, ModelNotReady
 from tritongen.samples import SAMPLES_PARAMETER
 from tritongen.workflow.asking import statistics
 from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs, sample_values
@@ -35,11 +35,11 @@ def test_anything_else_is_refused_with_an_example(url):
 
 
 def meta(*, max_batch_size=8, shape=(-1, -1, 3), config=None):
-    tensors = [{"name": "x", "datatype": "FP32", "shape": [str(dim) for dim in shape]}]
+    tensors = [{"name": "x", "datatype": "FP32", "shape": list(shape)}]
     return model_meta({"name": "m", "versions": ["1", "2"], "inputs": tensors, "outputs": []}, {"max_batch_size": max_batch_size, **(config or {})})
 
 
-def test_metadata_of_either_protocol_is_one_value():
+def test_metadata_and_config_are_one_value():
     assert (meta().version, meta().inputs[0].shape) == ("2", (-1, -1, 3))
 
 
@@ -74,7 +74,6 @@ def test_arrays_of_text_become_bytes():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([1, 2], ["without names"]),
         ({"x": 1, "z": 2}, ["expected the shape", "no input 'z'"]),
         ({"x": [[["a", "b", "c"]]]}, ["the text 'a'"]),
         ({"x": None}, ["got null"]),
@@ -127,8 +126,12 @@ def test_the_closest_model_is_offered_and_an_empty_server_is_said():
     assert "none at all" in str(missing_model("brt", "", []))
 
 
-def test_an_optional_input_may_be_left_out():
-    assert prepare(meta(config={"input": [{"name": "x", "optional": True}]}), {}).arrays == {}
+def test_an_optional_input_may_be_left_out_but_not_all_of_them():
+    tensors = [{"name": name, "datatype": "FP32", "shape": [2]} for name in "xy"]
+    optional = model_meta({"name": "m", "inputs": tensors, "outputs": []}, {"input": [{"name": name, "optional": True} for name in "xy"]})
+    assert list(prepare(optional, {"y": [1, 2]}).arrays) == ["y"]
+    with pytest.raises(InvalidInput, match="no input at all"):
+        prepare(optional, {})
 
 
 WARM = {"model_warmup": [{"inputs": {"x": {"dims": ["5", "3"]}}}]}

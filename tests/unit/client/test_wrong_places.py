@@ -138,3 +138,15 @@ def test_a_closed_client_says_so(protocol):
     for call in (lambda: client.meta("m"), lambda: client.infer("m", {}), client.ready):
         with pytest.raises(InferenceError, match="is closed"):
             call()
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"live": true}'])
+def test_a_page_is_no_triton_that_lives(place, body):
+    with Client(f"http://127.0.0.1:{place(reply(body))}", deadline_s=5) as client:
+        assert (client.live(), client.ready(), client.ready("m")) == (False, False, False)
+
+
+def test_a_model_of_another_server_is_said_to_be_unreadable(place):
+    body = b'{"name": "m", "inputs": [{"name": "x", "datatype": "FP8", "shape": [1]}], "outputs": []}'
+    with Client(f"http://127.0.0.1:{place(reply(body))}", deadline_s=5) as client, pytest.raises(InferenceError, match="'x' has the datatype 'FP8'"):
+        client.infer("m", x=1)

@@ -148,6 +148,13 @@ ENTRIES = (
     _entry("TG078", "fix-that-cannot-be-written", "--fix can write the files it mends.", "The operating system refused it, or the file changed meanwhile."),
     _entry("TG079", "unwritable-report", "The report can be written.", "The operating system refused it.", "Choose another file with -o."),
     _entry(
+        "TG080",
+        "setting-of-no-client",
+        "What a client is made with can be kept: how often it tries again, how many requests are under way at once, how they are compressed.",
+        "It would fail with the first request, or never send one.",
+        "Correct the setting that the message names.",
+    ),
+    _entry(
         "TG901", "server-options", "Options of the embedded server fit together.", "Triton would end at once.", "Correct the option that the message names."
     ),
     _entry(
