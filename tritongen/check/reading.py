@@ -27,6 +27,8 @@ def reader_findings(model: LoadedModel) -> Iterator[CheckFinding]:
     for diagnostic in model.read.diagnostics:
         finding = described(dataclasses.replace(diagnostic, model=diagnostic.model or model.context.name))
         yield dataclasses.replace(finding, edits=edits.get(diagnostic, ()), source=model.config_path)
+    for note in model.read.notes:
+        yield dataclasses.replace(described(dataclasses.replace(note, model=model.context.name)), consequence=Consequence.MISBEHAVES.value)
 
 
 def described(diagnostic: Diagnostic) -> CheckFinding:

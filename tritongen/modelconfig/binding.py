@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from tritongen.modelconfig.binding_maps import MapNotes
-from tritongen.modelconfig.binding_notes import Level, Path, Place, written_field
-from tritongen.modelconfig.binding_scalars import TYPE
+from tritongen.modelconfig.binding_notes import Level, Path, Place
 from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
 from tritongen.modelconfig.suggestions import meant_field
 from tritongen.sources.pbtxt_literals import integer
 from tritongen.sources.pbtxt_tokens import INT
-from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar
+from tritongen.sources.pbtxt_tree import Field, Items, Message, Scalar
 
 MAX_FINDINGS = 300
 """With more than this the rest of a text is not looked at."""
@@ -28,7 +27,7 @@ class Binder(MapNotes):
 
     def bind(self, message: Any, table: MessageTable, fields: list[Field]) -> None:
         """Fills the outermost message."""
-        self._fill(message, table, fields, (), "the config")
+        self._fill(message, table, self.unwrapped(fields, table), (), "the config")
         for level, field, down in self.moved:
             self._place_moved(level, field, down)
 
@@ -39,7 +38,9 @@ class Binder(MapNotes):
             if len(self.scalars.findings) >= MAX_FINDINGS:
                 break
             self.is_guess = False
-            field = table.fields.get(node.name) or self.unknown(node, fields)
+            known = table.fields.get(node.name)
+            self.settle_list(known, node.value)
+            field = known or self.unknown(node, fields)
             if field is None:
                 continue
             # What does not fit a field that was only guessed is no mistake of its own.
@@ -69,17 +70,20 @@ class Binder(MapNotes):
             self._scalars(message, field, node, (*path, field.name))
             return
         if isinstance(value, Items):
-            only = value.items[0] if len(value.items) == 1 else None
-            edits = (Edit(value.start, value.end, self.text[only.start : only.end]),) if only is not None and value.end > value.start else ()
-            self.find(TYPE, value.start, f"'{field.name}' takes one value, and a list is given", f"write such as {written_field(field)}", *edits)
-            value = only
+            value = self.only_value(field, value)
         if isinstance(value, Message):
             self.message_for_scalar(field, node, value)
         elif isinstance(value, Scalar):
             field_path: Path = (*path, field.name)
             self.places[field_path] = Place(node.start, value.start)
+            self._note_string(field, value)
             if (read := self.scalars.read(field, value)) is not None:
                 setattr(message, field.name, read)
+
+    def _note_string(self, field: FieldTable, value: Scalar) -> None:
+        # Parameters are for backends, and some of those fill in places of their own or take one that is open for "not given".
+        if field.kind is Kind.STRING and value.quoted and self.levels[-1].table.name != "ModelParameter":
+            self.note_place(value.content, value.start)
 
     def _scalars(self, message: Any, field: FieldTable, node: Field, path: Path) -> None:
         """The values of a field that may be repeated: a list, or one of several."""
@@ -94,7 +98,9 @@ class Binder(MapNotes):
                 continue
             if not isinstance(item, Scalar):
                 self.message_for_scalar(field, node, item)
-            elif (read := self.scalars.read(field, item)) is not None:
+                continue
+            self._note_string(field, item)
+            if (read := self.scalars.read(field, item)) is not None:
                 starts.append(item.start)
                 target.append(read)
             if len(self.scalars.findings) >= MAX_FINDINGS:

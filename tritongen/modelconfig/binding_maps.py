@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritongen.modelconfig.binding_notes import PARAMETER, UNKNOWN, FieldNotes, Path, Place, written_field
-from tritongen.modelconfig.binding_scalars import TYPE, ScalarBinder
+from tritongen.modelconfig.binding_notes import PARAMETER, UNKNOWN, FieldNotes, Path, Place
+from tritongen.modelconfig.binding_scalars import ScalarBinder
 from tritongen.modelconfig.fields import FieldTable, Kind
 from tritongen.sources.pbtxt_tokens import TEMPLATE
 from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar
@@ -27,8 +27,10 @@ class MapNotes(FieldNotes):
             self.without_value(field, node)
             return None
         if isinstance(value, Items):
-            self.find(TYPE, value.start, f"'{field.name}' takes one value, and a list is given", f"write such as {written_field(field)}")
-            return None
+            self.settle_list(field, value)
+            value = self.only_value(field, value)
+            if value is None:
+                return None
         if isinstance(value, Message):
             return self._wrapped(field, node, value)
         return self.scalars.read(field, value)
@@ -54,7 +56,11 @@ class MapNotes(FieldNotes):
         quoted = written if scalar.quoted else f'"{written}"'
         hint = f"write value: {{ string_value: {quoted} }}; only parameters of accelerators and agents are plain"
         edit = Edit(scalar.start, scalar.end, f"{{ string_value: {quoted} }}")
-        self.find(PARAMETER, scalar.start, "a model's parameter needs its value in braces", hint, edit)
+        if scalar.braces is not None:
+            self.settled.add(scalar.braces[0])
+            edit = Edit(scalar.start, scalar.end, f"string_value: {quoted}")
+        missing = "its value in braces" if scalar.braces is None else "the name string_value before its value"
+        self.find(PARAMETER, scalar.start, f"a model's parameter needs {missing}", hint, edit)
         value_path: Path = (*path, field.name)
         self.places[value_path] = Place(scalar.start, scalar.start)
         silent = ScalarBinder(self.text)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritongen.modelconfig.binding_scalars import QUOTES, TYPE, ScalarBinder, show
+from tritongen.modelconfig.binding_scalars import NUMBER, QUOTES, TYPE, ScalarBinder, show
 from tritongen.modelconfig.fields import FieldTable, Kind, MessageTable
 from tritongen.modelconfig.suggestions import Meant, example, meant_field
-from tritongen.sources.pbtxt_tokens import TEMPLATE
+from tritongen.sources.pbtxt_tokens import FLOAT, INT, TEMPLATE
 from tritongen.sources.pbtxt_tree import Edit, Field, Items, Message, Scalar, Value
 from tritongen.sources.text import SourceText
 
@@ -18,6 +18,13 @@ Path = tuple[str | int, ...]
 COLON, STRAY, UNKNOWN, LEVEL, DOUBLE, GROUP, MISSING, PARAMETER = "TG202", "TG203", "TG208", "TG209", "TG213", "TG214", "TG215", "TG216"
 
 _SEPARATOR = re.compile(r"\s*[,;]")
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]{0,2}(?: [0-9]{3})+")
+_COMMA = re.compile(r"[0-9]+,[0-9]+")
+_PLACE = re.compile(
+    r"\$\{[^{}]*\}|\{\{[^{}]*\}\}|\$\([A-Za-z_]\w*\)|\{%[^{}]*%\}|<%[^<>]*%>|\A(?:\$[A-Za-z_]\w*|<[A-Za-z_][\w -]*>|%[A-Za-z_]\w*%|@[A-Za-z_]\w*@)\Z"
+)
+_LONGEST_ECHO = 80
+_WRAPPERS = ("modelconfig", "config", "model")
 
 
 class Place(NamedTuple):
@@ -38,7 +45,8 @@ class Level(NamedTuple):
 
 class FieldNotes:
     """Collects findings about fields; `levels` are the messages being filled, from the outside in, `moved` the fields found at the wrong
-    level. `places` tells where fields are, and `lists` where the items of lists of plain values are.
+    level. `places` tells where fields are, and `lists` where the items of lists of plain values are. `settled` holds the starts of those faults of the text's
+    form that a finding made here says better, since it knows the field. `unfilled` are strings that hold a place of a template: no mistake of the text.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,6 +56,8 @@ class FieldNotes:
         self.levels: list[Level] = []
         self.is_guess = False
         self.moved: list[tuple[Level, Field, tuple[str, ...]]] = []
+        self.settled: set[int] = set()
+        self.unfilled: list[tuple[int, str]] = []
         self.places: dict[Path, Place] = {}
         self.lists: dict[Path, list[int]] = {}
         self._lines = SourceText("", text)
@@ -88,6 +98,56 @@ class FieldNotes:
         if not node.colon and field.kind is not Kind.MESSAGE and isinstance(node.value, Scalar | Items):
             hint = f"write {field.name}: and then the value"
             self.find(COLON, node.end, f"a colon is missing behind '{field.name}'", hint, Edit(node.end, node.end, ":"))
+
+    def settle_list(self, field: FieldTable | None, value: Value | None) -> None:
+        """Takes back the brackets that values without any were given, where the field takes no list, or has to be moved or renamed first."""
+        is_list = field is not None and field.repeated and field.kind is not Kind.MESSAGE
+        if isinstance(value, Items) and value.bare and not is_list:
+            self.settled.add(value.start)
+
+    def only_value(self, field: FieldTable, value: Items) -> Scalar | Message | None:
+        """Notes a list where one value is due; returns the value that was meant, if that is clear."""
+        only = value.items[0] if len(value.items) == 1 else None
+        if only is not None:
+            edits = (Edit(value.start, value.end, self.text[only.start : only.end]),) if value.end > value.start else ()
+            self.find(TYPE, value.start, f"'{field.name}' takes one value, and a list is given", f"write {self.as_written(field, only)}", *edits)
+            return only
+        grouped = self._grouped_number(field, value)
+        if grouped:
+            written = show(self.text[value.start : value.end])
+            message = f"'{field.name}' takes one number, and {written} is read as several: digits are not grouped, and a fraction begins with a point"
+            self.find(NUMBER, value.start, message, f"write {grouped}")
+            return Scalar(INT if field.kind is Kind.INT else FLOAT, value.start, value.end, grouped)
+        hint = f"write one of them, such as {self.as_written(field, value.items[0])}" if value.items else f"write such as {written_field(field)}"
+        self.find(TYPE, value.start, f"'{field.name}' takes one value, and a list is given", hint)
+        return None
+
+    def _grouped_number(self, field: FieldTable, value: Items) -> str:
+        """The number that `1,000`, `1 000` or `0,5` was meant to be; empty where it is none."""
+        written = self.text[value.start : value.end].strip("[]")
+        if field.kind is Kind.INT and _GROUPED.fullmatch(written):
+            return re.sub("[, ]", "", written)
+        return written.replace(",", ".") if field.kind is Kind.FLOAT and _COMMA.fullmatch(written) else ""
+
+    def as_written(self, field: FieldTable, value: Value | None) -> str:
+        """The field with the value that the text gives it, or with an example where that is long, or of another kind."""
+        if isinstance(value, Items) and value.items and not field.repeated:
+            grouped = self._grouped_number(field, value)
+            return f"{field.name}: {grouped}" if grouped else self.as_written(field, value.items[0])
+        text = self.text[value.start : value.end] if value is not None else ""
+        holds_messages = isinstance(value, Message) or (isinstance(value, Items) and all(isinstance(item, Message) for item in value.items))
+        if value is None or holds_messages != (field.kind is Kind.MESSAGE) or (isinstance(value, Scalar) and value.kind == TEMPLATE):
+            return written_field(field)
+        if len(text) > _LONGEST_ECHO or "\n" in text:
+            return f"{field.name} [ ... ]" if isinstance(value, Items) and holds_messages else written_field(field)
+        if holds_messages:
+            return f"{field.name} {text}"
+        return f"{field.name}: [ {text} ]" if isinstance(value, Items) and value.bare else f"{field.name}: {text}"
+
+    def note_place(self, content: str, start: int) -> None:
+        """Notes a place of a template in a string, which protobuf does not know from any other text."""
+        if _PLACE.search(content) is not None:
+            self.unfilled.append((start, content))
 
     def without_value(self, field: FieldTable, node: Field) -> None:
         """Notes a name with nothing behind it."""
@@ -132,7 +192,14 @@ class FieldNotes:
             hint = f"write {field.name} {{ {only.name}: {self.text[scalar.start : scalar.end]} }}"
         else:
             hint = f"write {field.name} {{ }}" if scalar.content.casefold() == "true" else f"write {field.name} {{ ... }}"
-        self.find(TYPE, scalar.start, f"'{field.name}' needs braces, and {written} is given", hint)
+        message = f"'{field.name}' needs braces, and {written} is given"
+        edits: tuple[Edit, ...] = ()
+        if scalar.braces is not None:
+            self.settled.add(scalar.braces[0])
+            message = f"the braces of '{field.name}' hold fields, and {written} is the value of none"
+            if only is not None and only.kind is not Kind.MESSAGE and not field.is_map:
+                edits = (Edit(scalar.start, scalar.start, f"{only.name}: "),)
+        self.find(TYPE, scalar.start, message, hint, *edits)
         if field.is_map or field.repeated:
             return []
         inside: list[Field] = []
@@ -171,10 +238,26 @@ class FieldNotes:
             hint = f"it belongs into {outer.owner}: move it out of {owner}"
             self.moved.append((outer, node, ()))
         else:
-            hint = f"it belongs into {_nested(meant.down, meant.field)}"
+            hint = f"it belongs into {' { '.join(meant.down)} {{ {self.as_written(meant.field, node.value)}{' }' * len(meant.down)}"
             self.moved.append((level, node, meant.down))
         self.find(LEVEL, node.start, f"{owner} has no field {show(node.name)}", hint)
         return None
+
+    def unwrapped(self, fields: list[Field], table: MessageTable) -> list[Field]:
+        """The fields of the config, without a message's name and braces around them, as `model_config { ... }`; those are noted."""
+        found: list[Field] = []
+        for node in fields:
+            inner = node.value.fields if isinstance(node.value, Message) and node.name not in table.fields else []
+            if _plain_name(node.name) not in _WRAPPERS or not any(field.name in table.fields for field in inner):
+                found.append(node)
+                continue
+            assert isinstance(node.value, Message)
+            end = node.value.end
+            edits = (Edit(node.start, node.value.start + 1, ""), Edit(end - 1, end, "")) if self.text[end - 1 : end] in ("}", ">") else ()
+            message = f"the config stands in {show(node.name)} {{ ... }}, and the file itself is the config"
+            self.find(UNKNOWN, node.start, message, f"remove '{self.text[node.start : node.value.start + 1]}' and its closing brace", *edits)
+            found += inner
+        return found
 
     def _names(self, siblings: Sequence[Field]) -> frozenset[str]:
         """The names among the fields of a message, which are asked for again and again where many are wrong."""
@@ -189,9 +272,8 @@ class FieldNotes:
         self.find(UNKNOWN, node.start, f"{owner or 'a map entry'} has no field {show(node.name)}", f"did you mean '{meant.field.name}'?", *edits)
 
 
-def _nested(down: tuple[str, ...], field: FieldTable) -> str:
-    opening = " { ".join(down)
-    return f"{opening} {{ {written_field(field)}{' }' * len(down)}"
+def _plain_name(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")
 
 
 def written_field(field: FieldTable) -> str:

@@ -10,7 +10,7 @@ from dataclasses import field as dataclass_field
 from tritongen.modelconfig.fields import FieldTable, Kind
 from tritongen.modelconfig.suggestions import example, meant_enum
 from tritongen.sources.pbtxt_literals import floating, integer, string_content
-from tritongen.sources.pbtxt_tokens import BAD_NUMBER, FLOAT, ID, INT, TEMPLATE, tokenize
+from tritongen.sources.pbtxt_tokens import BAD_NUMBER, END, FLOAT, ID, INT, TEMPLATE, tokenize
 from tritongen.sources.pbtxt_tree import WORD, Edit, Scalar
 
 _TRUE, _FALSE = ("true", "True", "t"), ("false", "False", "f")
@@ -57,9 +57,10 @@ class ScalarBinder:
         if scalar.quoted:
             return self._unquoted(field, scalar)
         if scalar.kind == WORD and (match := _PLUS.fullmatch(scalar.content)) is not None and field.kind in (Kind.INT, Kind.FLOAT):
-            self.find(NUMBER, scalar.start, "a plus sign before a number", "write the number without it", Edit(scalar.start, scalar.start + 1, ""))
-            kind = tokenize(match.group(1))[0].kind
-            return self.read(field, Scalar(kind, scalar.start + 1, scalar.end, match.group(1)))
+            first, following = tokenize(match.group(1))[:2]
+            if following.kind == END:
+                self.find(NUMBER, scalar.start, "a plus sign before a number", "write the number without it", Edit(scalar.start, scalar.start + 1, ""))
+                return self.read(field, Scalar(first.kind, scalar.start + 1, scalar.end, match.group(1)))
         if field.kind is Kind.INT:
             return self._int(field, scalar)
         if field.kind is Kind.ENUM:

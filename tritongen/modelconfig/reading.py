@@ -11,7 +11,7 @@ Findings made here, all of severity error but for the first:
     TG202  a colon, a comma or braces are missing, surplus or another character
     TG203  text that means nothing where it stands
     TG204  the quotes or the escapes of a string
-    TG205  a place of a template that was not filled
+    TG205  a place of a template that was not filled; a warning in a string, which parses
     TG206  an unresolved merge conflict
     TG207  a comment of another language
     TG208  a field that the message does not have
@@ -38,7 +38,7 @@ from typing import Any
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.modelconfig.binding import Binder
 from tritongen.modelconfig.binding_notes import Path, Place
-from tritongen.modelconfig.binding_scalars import Finding
+from tritongen.modelconfig.binding_scalars import Finding, show
 from tritongen.modelconfig.fields import message_table
 from tritongen.modelconfig.foreign import Foreign, binary, encoding, other_text
 from tritongen.modelconfig.pb import ModelConfig
@@ -114,12 +114,14 @@ class ReadConfig:
             that are no UTF-8 are U+FFFD in it: protobuf for Python cannot hold them.
         diagnostics: everything that is wrong, in the order of the file; empty where the file is accepted.
         fixes: the findings that can be mended without changing what the file means.
+        notes: warnings about what the parser accepts: a string that holds a place of a template which nobody filled.
     """
 
     ok: bool
     config: Any
     diagnostics: tuple[Diagnostic, ...]
     fixes: tuple[Fix, ...]
+    notes: tuple[Diagnostic, ...]
     _source: SourceText = field(repr=False)
     _places: dict[Path, Place] = field(repr=False)
     _lists: dict[Path, list[int]] = field(repr=False)
@@ -145,7 +147,7 @@ def unread_config(size: int, path: str) -> ReadConfig:
     message = f"config.pbtxt was not read: it has {size:,} bytes, and more than {MAX_BYTES:,} are not read"
     consequence = "Triton sets no limit and may load it; nothing about this model was checked"
     finding = Diagnostic("TG076", message, Location(path), consequence, "check that it is the right file", severity=Severity.WARNING)
-    return ReadConfig(False, ModelConfig(), (finding,), (), SourceText(path, ""), {}, {})
+    return ReadConfig(False, ModelConfig(), (finding,), (), (), SourceText(path, ""), {}, {})
 
 
 def read_config(source: bytes, path: str) -> ReadConfig:
@@ -158,11 +160,16 @@ def read_config(source: bytes, path: str) -> ReadConfig:
     parsed = parse_fields(text)
     config = ModelConfig()
     binder.bind(config, _CONFIG_TABLE, parsed.fields)
-    findings = [Finding(_CODES[fault.kind], fault.start, fault.message, fault.hint, fault.edits) for fault in parsed.faults]
+    findings = [
+        Finding(_CODES[fault.kind], fault.start, fault.message, fault.hint, fault.edits)
+        for fault in parsed.faults
+        if not (fault.kind is FaultKind.PUNCTUATION and fault.start in binder.settled)
+    ]
     findings += binder.scalars.findings
     encoded = codec or source.startswith(codecs.BOM_UTF8)
     if not findings and not encoded:
-        return ReadConfig(True, config, (), (), SourceText(path, _printable(text)), binder.places, binder.lists)
+        shown = SourceText(path, _printable(text))
+        return ReadConfig(True, config, (), (), _notes(binder, shown), shown, binder.places, binder.lists)
     foreign = binary(source) or (other_text(text) if findings else None)
     if foreign is not None:
         config, findings, binder = ModelConfig(), [_foreign(foreign)], Binder(text)
@@ -190,7 +197,22 @@ def _with_findings(path: str, source: bytes, codec: str, config: Any, findings: 
     if more > 0:
         where = shown.location(findings[MAX_FINDINGS].start)
         diagnostics.append(Diagnostic("TG219", "more mistakes follow from here on", where, _REFUSED, "mend those above first"))
-    return ReadConfig(False, config, tuple(diagnostics), tuple(fixes), shown, binder.places, binder.lists)
+    return ReadConfig(False, config, tuple(diagnostics), tuple(fixes), _notes(binder, shown), shown, binder.places, binder.lists)
+
+
+def _notes(binder: Binder, shown: SourceText) -> tuple[Diagnostic, ...]:
+    """What the parser accepts, and was hardly meant."""
+    return tuple(
+        Diagnostic(
+            "TG205",
+            _presentable(f"{show(content)} is a place of a template that was not filled"),
+            shown.location(start),
+            "the parser takes it for the text itself: Triton fills in nothing",
+            "run the tool that fills the template, or write the value here",
+            severity=Severity.WARNING,
+        )
+        for start, content in binder.unfilled[:MAX_FINDINGS]
+    )
 
 
 class _ByteOffsets:

@@ -11,8 +11,7 @@ from operator import itemgetter
 from tritongen.sources.pbtxt_brackets import CLOSERS, BracketReader
 from tritongen.sources.pbtxt_mending import mend
 from tritongen.sources.pbtxt_tokens import END, FOREIGN, ID, INT, STRINGS, TEMPLATE, Token, tokenize
-from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
-from tritongen.sources.pbtxt_values import MAX_EDITS
+from tritongen.sources.pbtxt_tree import MAX_EDITS, Edit, Fault, FaultKind, Field, Items, Message, ParsedPbtxt, Scalar, Value
 
 _OPENERS = {"{": "}", "<": ">"}
 
@@ -49,16 +48,13 @@ class _Parser(BracketReader):
         tokens = self.tokens
         while True:
             kind, start, end = tokens[self.index]
-            if kind == ID:
+            if kind == ID or self.is_quoted_name():
                 if self.by_indent and closer and self.is_dedented(start):
                     return start
-                fields.append(self.read_field())
-                kind = tokens[self.index].kind
+                fields.append(self.read_field() if kind == ID else self.read_quoted_name())
                 if self.goes_on_as_list() and isinstance(value := fields[-1].value, Scalar):
                     fields[-1].value = self.read_bare_list(value, in_list=closer == "]")
-                    kind = tokens[self.index].kind
-                if kind in (",", ";"):
-                    self.index += 1
+                self.skip_separator()
             elif kind == closer:
                 self.index += 1
                 return end
@@ -70,6 +66,15 @@ class _Parser(BracketReader):
                 return start
             else:
                 self.skip_unexpected(fields)
+
+    def skip_separator(self) -> None:
+        """One comma or semicolon may stand behind any field."""
+        if self.tokens[self.index].kind in (",", ";"):
+            self.index += 1
+
+    def is_quoted_name(self) -> bool:
+        """True where a string is followed by what only follows a field's name."""
+        return self.tokens[self.index].kind in STRINGS and self.tokens[self.index + 1].kind in (":", "=", "{")
 
     def read_field(self) -> Field:
         """One field, from its name on."""
@@ -224,23 +229,23 @@ class _Parser(BracketReader):
         """Something that begins no field: says what it is, and goes on behind it."""
         kind, start, end = self.tokens[self.index]
         following = self.tokens[self.index + 1].kind if kind != END else END
+        if kind in (",", ";"):
+            self.fault(FaultKind.PUNCTUATION, start, f"'{kind}' separates nothing here", "remove it", Edit(start, end, ""))
+            self.index += 1
+            return
         if kind == TEMPLATE:
             self.template(start, end)
             self.index += 1
             if following in (":", "="):
                 self.index += 1
                 self.read_value(end)
-        elif kind in STRINGS and following in (":", "=", "{"):
-            fields.append(self.read_quoted_name())
         elif kind == "[":
             self.skip_extension()
         elif kind in _OPENERS:
             fields.extend(self.read_nameless(kind))
-        elif kind in (",", ";"):
-            self.fault(FaultKind.PUNCTUATION, start, f"'{kind}' separates nothing here", "remove it", Edit(start, end, ""))
-            self.index += 1
         else:
             self.skip_to_field()
+        self.skip_separator()
 
     def read_quoted_name(self) -> Field:
         """A field whose name is in quotes, as in JSON."""

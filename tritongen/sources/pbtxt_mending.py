@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from tritongen.sources.pbtxt_marks import without_marks
 from tritongen.sources.pbtxt_tokens import COMMENT, CURLY_QUOTES, CURLY_STR, ID, MARKER, NUL_STR, OPEN_STR, OTHER, STR, Token, tokenize
 from tritongen.sources.pbtxt_tree import Edit, Fault, FaultKind
 
@@ -25,6 +26,7 @@ _BLANKS = re.compile(r"[\s\u200b-\u200f\u2028\u2029\u2060\ufeff\u00ad]")
 
 def mend(text: str, tokens: list[Token], faults: list[Fault]) -> list[Token]:
     """The tokens without comments and markers, and with strings that end; what was wrong is added to `faults`."""
+    tokens = without_marks(text, tokens, faults)
     tokens = _as_braces(text, _without_blanks(text, _close_strings(text, tokens, faults), faults), faults)
     return _without_comments(text, _without_conflicts(text, tokens, faults), faults)
 
@@ -87,12 +89,13 @@ def _without_comments(text: str, tokens: list[Token], faults: list[Fault]) -> li
             continue
         content = text[token.start : token.end]
         edits: tuple[Edit, ...] = ()
-        if content.startswith("//"):
+        to_line_end = content.startswith(("//", "--"))
+        if "\0" not in content and to_line_end:  # a NUL ends the comment for protobuf
             edits = (Edit(token.start, token.start + 2, "#"),)
-        elif content.endswith("*/") and _AT_LINE_END.match(text, token.end):
+        elif "\0" not in content and content.endswith("*/") and _AT_LINE_END.match(text, token.end):
             body = content[2:-2].rstrip()
             edits = (Edit(token.start, token.end, "#" + body.replace("\n", "\n#")),)
-        closed = content.startswith("//") or content.endswith("*/")
+        closed = to_line_end or content.endswith("*/")
         message = f"'{content[:2]}' starts no comment here" if closed else "'/*' starts no comment here, and is not ended either"
         faults.append(Fault(FaultKind.COMMENT, token.start, message, "comments start with # and go to the end of the line", edits))
     return kept

@@ -34,7 +34,7 @@ CURLY_QUOTES = "\u201c\u201d\u201e\u201f\u00bb\u2033\u2018\u2019"
 
 STRINGS = frozenset((STR, OPEN_STR, CURLY_STR))
 NUMBERS = frozenset((INT, FLOAT, BAD_NUMBER))
-FOREIGN = frozenset((OPEN_STR, CURLY_STR, NUL_STR, COMMENT, MARKER, OTHER))
+FOREIGN = frozenset((OPEN_STR, CURLY_STR, NUL_STR, COMMENT, MARKER, OTHER, "+"))
 """What protobuf does not know, and what `pbtxt_mending` looks at before anything is parsed."""
 
 MAX_ODD = 5_000
@@ -69,6 +69,7 @@ _TOKEN = re.compile(
     r"|(?P<str>\"[^\"\\\n\0]*(?:\\[^\n\0][^\"\\\n\0]*)*\"|'[^'\\\n\0]*(?:\\[^\n\0][^'\\\n\0]*)*')"
     r"|(?P<digits>\.?[0-9](?:[eE][+-]|[A-Za-z0-9_.])*)"
     r"|(?P<marker>^(?:<{7}|={7}|>{7}|\|{7})(?:[ \t][^\n]*|\r?)$)"
+    r"|(?P<dashes>(?<![^\s,;{}\[\]<>\"'])--+(?=[^0-9.\-]|\Z)[^\n]*)"  # a comment of SQL or Lua, and no number with two signs
     rf"|(?P<template>{'|'.join(_TEMPLATES)})"
     r"|(?P<symbol>[{}\[\]:,;<>\-=+])"
     r"|(?P<nul_string>\"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*\"|'[^'\\\n]*(?:\\[^\n][^'\\\n]*)*')"
@@ -103,6 +104,8 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
             kind = INT if _INTEGER.fullmatch(word) else FLOAT if _FLOAT.fullmatch(word) else BAD_NUMBER
         elif kind == "nul":
             kind = OTHER
+        elif kind == "dashes":
+            kind = COMMENT
         append(new(Token, (kind, first, last)))
         if kind == END:
             break

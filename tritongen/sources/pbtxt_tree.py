@@ -9,6 +9,9 @@ from typing import NamedTuple
 WORD = "word"
 """The kind of a Scalar that is none of the format's: text without quotes, such as `resnet-50` or `my model`."""
 
+MAX_EDITS = 1_000
+"""A mistake that would take more edits than this is for its author to mend."""
+
 
 class FaultKind(enum.Enum):
     """What sort of mistake a text has, as far as it can be told without knowing the fields."""
@@ -54,6 +57,7 @@ class Scalar:
         content: the digits, the name or the words; for a string its text as written, without quotes.
         negative: True behind a minus sign.
         parts: for a string, start and end of each literal of it, without the quotes.
+        braces: start and end of braces around the value, which no value has: a fault at their start tells of them.
         quoted: True for a string.
     """
 
@@ -63,6 +67,7 @@ class Scalar:
     content: str
     negative: bool = False
     parts: tuple[tuple[int, int], ...] = ()
+    braces: tuple[int, int] | None = None
 
     @property
     def quoted(self) -> bool:
@@ -81,11 +86,15 @@ class Message:
 
 @dataclass(slots=True)
 class Items:
-    """Values in square brackets; `start` is the offset of the opening bracket and `end` the one behind the closing bracket."""
+    """Values in square brackets; `start` is the offset of the opening bracket and `end` the one behind the closing bracket.
+
+    `bare` ones have no brackets: a fault at `start` tells that, and adds them.
+    """
 
     start: int
     end: int
     items: list[Scalar | Message]
+    bare: bool = False
 
 
 Value = Scalar | Message | Items

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from tritongen.sources.pbtxt_tokens import BAD_NUMBER, CURLY_QUOTES, CURLY_STR, END, FLOAT, ID, INT, NUMBERS, OPEN_STR, OTHER, STR, STRINGS, TEMPLATE, Token
-from tritongen.sources.pbtxt_tree import WORD, Edit, Fault, FaultKind, Items, Scalar
+from tritongen.sources.pbtxt_tree import MAX_EDITS, WORD, Edit, Fault, FaultKind, Items, Scalar
 from tritongen.sources.text import SourceText
 
 _ENDS_A_WORD = frozenset((",", ";", ":", "{", "}", "[", "]", "<", ">", STR, CURLY_STR, END))
 BEHIND_A_NAME = frozenset(":{[<=")
-MAX_EDITS = 1_000
-"""A mistake that would take more edits than this is for its author to mend."""
-
 MAX_FAULTS = 300
 """A text with more mistakes than this is given up on: it is another kind of text, or made to keep a reader busy."""
 
+_GLUED = re.compile(r"(0|[1-9][0-9]*)([A-Za-z_][A-Za-z0-9_]*)")
 _SHOWN = 40
 
 
@@ -111,6 +112,7 @@ class ScalarReader:
         else:
             message = "several values have no brackets around them"
             edits.append(Edit(items.end, items.end, "]"))
+            items.bare = True
         self.fault(FaultKind.PUNCTUATION, items.start, message, "write them as a list: [ ..., ... ]", *(edits if len(edits) <= MAX_EDITS else ()))
         return items
 
@@ -124,15 +126,26 @@ class ScalarReader:
                 items.items.append(scalar)
             if self.tokens[self.index].kind == ",":
                 self.index += 1
+        only = items.items[0] if len(items.items) == 1 else None
         edits: tuple[Edit, ...] = ()
         if self.tokens[self.index].kind == "}":
             items.end = self.tokens[self.index].end
             self.index += 1
             edits = (Edit(start, start + 1, "["), Edit(items.end - 1, items.end, "]"))
-        only = items.items[0] if len(items.items) == 1 else None
+        if edits and only is not None:
+            edits = tuple(self._without_blanks(start, only.start, only.end, items.end))
         hint = "write it without braces" if only is not None else "write a list in square brackets: [ ..., ... ]"
-        self.fault(FaultKind.PUNCTUATION, start, "braces stand around plain values", hint, *(() if only is not None else edits))
-        return only if isinstance(only, Scalar) else items
+        self.fault(FaultKind.PUNCTUATION, start, "braces stand around plain values", hint, *edits)
+        if not isinstance(only, Scalar):
+            return items
+        only.braces = (start, items.end) if edits else None
+        return only
+
+    def _without_blanks(self, *ends: int) -> Iterator[Edit]:
+        """Edits that take braces away, with the blanks in them: from the first of four offsets to the second, and from the third to the fourth."""
+        start, first, last, end = ends
+        yield Edit(start, first if not self.text[start + 1 : first].strip() else start + 1, "")
+        yield Edit(last if not self.text[last : end - 1].strip() else end - 1, end, "")
 
     def read_scalar(self) -> Scalar | None:
         """A string, a number or a word; None, with nothing read, where there is none."""
@@ -166,6 +179,8 @@ class ScalarReader:
                 if not self._clings(last):
                     return Scalar(following, start, last, self.text[first:last], negative=True)
                 end = last
+        elif kind == BAD_NUMBER and (number := self._glued_number(start)) is not None:
+            return number
         elif kind in (ID, INT, FLOAT, BAD_NUMBER) and not self._clings(end):
             if kind == ID and self._goes_on(end):
                 end = self._rest_of_words(end)
@@ -188,6 +203,18 @@ class ScalarReader:
             return Scalar(TEMPLATE, start, end, "")
         end = self._rest_of_words(end)
         return Scalar(WORD, start, end, self.text[start:end])
+
+    def _glued_number(self, start: int) -> Scalar | None:
+        """The number in `8instance_group {`, where the blank before the next field is missing; that field's name becomes the next token."""
+        word = self.tokens[self.index - 1]
+        match = _GLUED.fullmatch(self.text, word.start, word.end)
+        if match is None or self.tokens[self.index].kind not in BEHIND_A_NAME:
+            return None
+        end = match.end(1)
+        message = f"a blank is missing between {match.group(1)} and {match.group(2)[:_SHOWN]}"
+        self.fault(FaultKind.PUNCTUATION, end, message, "begin a new line there", Edit(end, end, "\n"))
+        self.tokens.insert(self.index, Token(ID, end, word.end))
+        return Scalar(INT, start, end, match.group(1))
 
     def _clings(self, end: int) -> bool:
         """True where the next token follows without a blank and can only be part of the same word."""

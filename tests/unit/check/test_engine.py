@@ -137,6 +137,12 @@ def test_one_name_in_two_repositories_is_found_where_one_config_does_not_parse(a
     assert [Path(one.diagnostic.location.path).parts[-3] for one in found if one.diagnostic.code == "TG229"] == ["a", "b"]
 
 
+def test_a_place_of_a_template_in_a_string_is_a_warning(add_model):
+    (found,) = run(add_model(config=CONFIG.format(name="m").replace('"onnxruntime_onnx"', '"{{ .Values.platform }}"')), rules=())
+    assert (found.diagnostic.code, found.diagnostic.severity.value, found.diagnostic.location.line, found.consequence) == ("TG205", "warning", 2, "misbehaves")
+    assert found.diagnostic.model == "m"
+
+
 def test_codes_are_selected_and_ignored(add_model, tmp_path):
     add_model()
     other = rule("TG371", no_batching)

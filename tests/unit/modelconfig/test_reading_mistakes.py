@@ -59,8 +59,8 @@ ONE = [
         'optimization { execution_accelerators { gpu_execution_accelerator { parameters { key: "precision_mode" value: "FP16" } } } }',
     ),
     ('parameters { threads: "4" }', "TG208", "1:14", 'write parameters { key: "threads" value: { string_value: "4" } }', None),
-    ("preferred_batch_size: [4, 8]", "TG209", "1:1", "it belongs into dynamic_batching { preferred_batch_size: [ 8 ] }", None),
-    ("dynamic_batching { }\nmax_queue_delay_microseconds: 100", "TG209", "2:1", "it belongs into dynamic_batching { max_queue_delay_microseconds: 8 }", None),
+    ("preferred_batch_size: [4, 8]", "TG209", "1:1", "it belongs into dynamic_batching { preferred_batch_size: [4, 8] }", None),
+    ("dynamic_batching { }\nmax_queue_delay_microseconds: 100", "TG209", "2:1", "it belongs into dynamic_batching { max_queue_delay_microseconds: 100 }", None),
     ("dynamic_batching { max_batch_size: 8 }", "TG209", "1:20", "it belongs into the config: move it out of 'dynamic_batching'", None),
     ("instance_group [ { kind: GPU } ]", "TG211", "1:26", "did you mean KIND_GPU?", "instance_group [ { kind: KIND_GPU } ]"),
     ('input [ { name: "x" dims: [ 1, 2, ] } ]', "TG202", "1:33", "a comma before the closing bracket of a list", 'input [ { name: "x" dims: [ 1, 2 ] } ]'),
@@ -108,7 +108,7 @@ ONE = [
     ("model_transaction_policy { decoupled: TRUE }", "TG210", "1:39", "write true", "model_transaction_policy { decoupled: true }"),
     ("[foo.bar]: 1", "TG217", "1:1", "a field's name in brackets is an extension, and no message of Triton's has extensions", None),
     ('"name": "a"', "TG204", "1:1", "the field's name 'name' is in quotes", 'name: "a"'),
-    ('name: ["a"]', "TG210", "1:7", 'write such as name: "text"', 'name: "a"'),
+    ('name: ["a"]', "TG210", "1:7", 'write name: "a"', 'name: "a"'),
     ("dynamic_batching [ { } ]", "TG210", "1:18", "write dynamic_batching { ... }", None),
     ('input < name: "x" }', "TG201", "1:19", "'}' closes what '<' opened in line 1", 'input < name: "x" >'),
     ('input { name: "x", dims: [1, 2 }', "TG201", "1:26", "'[' is never closed: '}' comes first, in line 1", None),
@@ -198,7 +198,7 @@ ONE = [
         "did you mean 'preferred_batch_size'?",
         "dynamic_batching { preferred_batch_size: [ 4 ] }",
     ),
-    ("dynamic_batching { preferred_batch_size: { 4 } }", "TG202", "1:42", "braces stand around plain values", None),
+    ("dynamic_batching { preferred_batch_size: { 4 } }", "TG202", "1:42", "braces stand around plain values", "dynamic_batching { preferred_batch_size: 4 }"),
     (
         "dynamic_batching { preferred_batch_size: 4 8 }",
         "TG202",
@@ -222,27 +222,27 @@ ONE = [
         'optimization { gpu_execution_accelerator { name: "tensorrt" } }',
         "TG209",
         "1:16",
-        "it belongs into execution_accelerators { gpu_execution_accelerator { ... } }",
+        'it belongs into execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } }',
         None,
     ),
     (
         'gpu_execution_accelerator { name: "tensorrt" }',
         "TG209",
         "1:1",
-        "it belongs into optimization { execution_accelerators { gpu_execution_accelerator { ... } ",
+        'it belongs into optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } }',
         None,
     ),
     (
         'execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } }',
         "TG209",
         "1:1",
-        "it belongs into optimization { execution_accelerators { ... } }",
+        'it belongs into optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }',
         None,
     ),
     ("graphs: true", "TG209", "1:1", "it belongs into optimization { cuda { graphs: true } }", None),
-    ("num_versions: 2", "TG209", "1:1", "it belongs into version_policy { latest { num_versions: 8 } }", None),
+    ("num_versions: 2", "TG209", "1:1", "it belongs into version_policy { latest { num_versions: 2 } }", None),
     ("decoupled: true", "TG209", "1:1", "it belongs into model_transaction_policy { decoupled: true }", None),
-    ("version_policy { num_versions: 1 }", "TG209", "1:18", "it belongs into latest { num_versions: 8 }", None),
+    ("version_policy { num_versions: 1 }", "TG209", "1:18", "it belongs into latest { num_versions: 1 }", None),
     ("version_policy { latest: 2 }", "TG210", "1:26", "write latest { num_versions: 2 }", None),
     ("version_policy { latest { num_versions: 1 } all { } }", "TG214", "1:45", "'all' cannot stand beside 'latest' in line 1", None),
     (
@@ -312,7 +312,7 @@ ONE = [
         'ensemble_scheduling { step [ { model_name: "a" model_version: 1 } ] }',
     ),
     ('ensemble_scheduling { step [ { model_name: "a" inputs { key: "x" value: "y" } } ] }', "TG208", "1:48", "did you mean 'input_map'?", None),
-    ('step [ { model_name: "a" } ]', "TG209", "1:1", "it belongs into ensemble_scheduling { step { ... } }", None),
+    ('step [ { model_name: "a" } ]', "TG209", "1:1", 'it belongs into ensemble_scheduling { step [ { model_name: "a" } ] }', None),
     ("sequence_batching { direct { } oldest { } }", "TG214", "1:32", "'oldest' cannot stand beside 'direct' in line 1", None),
     (
         'sequence_batching { direct { minimum_slot_utilization: "0.5" } }',
@@ -356,7 +356,7 @@ ONE = [
     ('name: "m" // the name', "TG207", "1:11", "'//' starts no comment here", 'name: "m" # the name'),
     ('name: "m" /* the name */\nmax_batch_size: 8', "TG207", "1:11", "'/*' starts no comment here", 'name: "m" # the name\nmax_batch_size: 8'),
     ('/* open\nname: "m"', "TG207", "1:1", "'/*' starts no comment here, and is not ended either", None),
-    ('-- name\nname: "m"', "TG203", "1:1", "'-- name' means nothing here", None),
+    ('-- name\nname: "m"', "TG207", "1:1", "'--' starts no comment here", '# name\nname: "m"'),
     ('name: "m"\n=======\nmax_batch_size: 1', "TG206", "2:1", "the file holds an unresolved merge conflict", None),
     ('max_batch_size: ${MAX_BATCH}\nname: "m"', "TG205", "1:17", "'${MAX_BATCH}' is a place of a template that was not filled", None),
     ('name: "m" ${EXTRA}', "TG205", "1:11", "'${EXTRA}' is a place of a template that was not filled", None),
@@ -383,7 +383,7 @@ ONE = [
     ('name: "\\u12"', "TG204", "1:8", "\\u begins no escape", None),
     ('input { name: "x" { dims: 1 } }', "TG202", "1:19", "braces without a field's name before them", None),
     ('input { input { name: "x" } }', "TG209", "1:9", "it belongs into the config: move it out of 'input'", None),
-    ('name: { "m" }', "TG202", "1:7", "braces stand around plain values", None),
+    ('name: { "m" }', "TG202", "1:7", "braces stand around plain values", 'name: "m"'),
     ('input: "x"', "TG210", "1:8", "write input { ... }", None),
     (
         'optimization: { execution_accelerators: [ { gpu_execution_accelerator: [ { name: "tensorrt" } ] } ] }',
@@ -398,14 +398,14 @@ ONE = [
     ("max_batch_size: 1e3", "TG212", "1:17", "write 1000", "max_batch_size: 1000"),
     ("max_batch_size: 8k", "TG212", "1:17", "write the number alone, without 'k'", None),
     ("max_batch_size: true", "TG210", "1:17", "give a whole number from -2147483648 to 2147483647", None),
-    ("max_batch_size: [ 8 ]", "TG210", "1:17", "write such as max_batch_size: 8", "max_batch_size: 8"),
-    ("max_batch_size: { 8 }", "TG202", "1:17", "braces stand around plain values", None),
+    ("max_batch_size: [ 8 ]", "TG210", "1:17", "write max_batch_size: 8", "max_batch_size: 8"),
+    ("max_batch_size: { 8 }", "TG202", "1:17", "braces stand around plain values", "max_batch_size: 8"),
     ("max_batch_size:", "TG215", "1:1", "write such as max_batch_size: 8", None),
     ('"max_batch_size": 8', "TG204", "1:1", "the field's name 'max_batch_size' is in quotes", "max_batch_size: 8"),
     ("max_batch_size: 2147483648", "TG212", "1:17", "give a whole number from -2147483648 to 2147483647", None),
     ("input { dims: 9223372036854775808 }", "TG212", "1:15", "give a whole number from -9223372036854775808 to 9223372036854775807", None),
     ('backend: onnxruntime, name: "m"', "TG210", "1:10", 'write backend: "onnxruntime"', 'backend: "onnxruntime", name: "m"'),
-    ('label_filename: "labels.txt"', "TG209", "1:1", 'it belongs into output { label_filename: "text" }', None),
+    ('label_filename: "labels.txt"', "TG209", "1:1", 'it belongs into output { label_filename: "labels.txt" }', None),
     ('output { labels: "labels.txt" }', "TG208", "1:10", "did you mean 'label_filename'?", None),
     (
         "model_operations { op_library_filename: lib.so }",
@@ -417,6 +417,57 @@ ONE = [
     ("default_model_filename: model.onnx", "TG210", "1:25", 'write default_model_filename: "model.onnx"', 'default_model_filename: "model.onnx"'),
     ('filename: "model.onnx"', "TG208", "1:1", "did you mean 'default_model_filename'?", None),
     ("[triton.ext]: 1", "TG217", "1:1", "a field's name in brackets is an extension, and no message of Triton's has extensions", None),
+    ("dynamic_batching { max_queue_delay_microseconds: 1,000 }", "TG212", "1:50", "write 1000", None),
+    ("max_batch_size: 1 000", "TG212", "1:17", "write 1000", None),
+    ("max_batch_size: [1,000,000]", "TG212", "1:17", "write 1000000", None),
+    ("instance_group { count: 1, 2 }", "TG210", "1:25", "write one of them, such as count: 1", None),
+    ('name: "a", "b"', "TG210", "1:7", 'write one of them, such as name: "a"', None),
+    ("max_queue_delay_microseconds: 1,000", "TG209", "1:1", "dynamic_batching { max_queue_delay_microseconds: 1000 }", None),
+    ("kind: KIND_CPU", "TG209", "1:1", "it belongs into instance_group { kind: KIND_CPU }", None),
+    ("count: 2", "TG209", "1:1", "it belongs into instance_group { count: 2 }", None),
+    ("gpus: 0, 1", "TG209", "1:1", "it belongs into instance_group { gpus: [ 0, 1 ] }", None),
+    (
+        "max_batch_size: 8instance_group { count: 2 }",
+        "TG202",
+        "1:18",
+        "a blank is missing between 8 and instance_group",
+        "max_batch_size: 8\ninstance_group { count: 2 }",
+    ),
+    (
+        'parameters { key: "c" value { "x" } }',
+        "TG216",
+        "1:31",
+        "needs the name string_value before its value",
+        'parameters { key: "c" value { string_value: "x" } }',
+    ),
+    (
+        'parameters { key: "c" value: { 4 } }',
+        "TG216",
+        "1:32",
+        "needs the name string_value before its value",
+        'parameters { key: "c" value: { string_value: "4" } }',
+    ),
+    ("version_policy { latest { 1 } }", "TG210", "1:27", "write latest { num_versions: 1 }", "version_policy { latest { num_versions: 1 } }"),
+    ("dynamic_batching { 8 }", "TG210", "1:20", "the braces of 'dynamic_batching' hold fields", None),
+    ('input { "name": "a", dims: 1 }', "TG204", "1:9", "the field's name 'name' is in quotes", 'input { name: "a", dims: 1 }'),
+    ('backend: "python" -- x', "TG207", "1:19", "'--' starts no comment here", 'backend: "python" # x'),
+    ("--- the batch ---\nmax_batch_size: 8", "TG207", "1:1", "'--' starts no comment here", "#- the batch ---\nmax_batch_size: 8"),
+    ("```\nmax_batch_size: 8\n```\n", "TG203", "1:1", "a code block of Markdown", "max_batch_size: 8\n"),
+    ("```protobuf\r\nmax_batch_size: 8\r\n~~~", "TG203", "1:1", "a code block of Markdown", "max_batch_size: 8\r\n"),
+    ("+max_batch_size: 8\n+dynamic_batching {\n+\n+}\n", "TG203", "1:1", "the text is a patch", "max_batch_size: 8\ndynamic_batching {\n\n}\n"),
+    (' name: "m"\n-max_batch_size: 4\n+max_batch_size: 8\n', "TG203", "2:1", "the text is a patch", None),
+    (
+        'diff --git a/c b/c\nindex 12ab..34cd 100644\n--- a/c\n+++ b/c\n@@ -1,2 +1,2 @@ it\'s\n name: "m"\n-max_batch_size: 4\n+max_batch_size: 8\n',
+        "TG203",
+        "1:1",
+        "the text is a patch",
+        None,
+    ),
+    ("// \x00", "TG207", "1:1", "'//' starts no comment here", None),
+    ("max_batch_size: +1\x00", "TG210", "1:17", "give a whole number", None),
+    ('@@ -0,0 +1 @@\n+name: "m"', "TG203", "1:1", "the text is a patch", 'name: "m"'),
+    ('model_config {name: "m" max_batch_size: 8}', "TG208", "1:1", "remove 'model_config {' and its closing brace", 'name: "m" max_batch_size: 8'),
+    ('ModelConfig: <\n  name: "m"\n>', "TG208", "1:1", "remove 'ModelConfig: <' and its closing brace", '\n  name: "m"\n'),
 ]
 
 # Several mistakes in one text: each is found, and nothing that merely follows from one.
@@ -449,6 +500,10 @@ SEVERAL = [
     ("dynamicBatching { maxQueueDelayMicroseconds: 100 }", ["TG208 1:1", "TG208 1:19"]),
     ("instance_group [ { count: ${N} kind: KIND_${KIND} } ]", ["TG205 1:27", "TG205 1:38"]),
     ("max batch size: 8", ["TG203 1:1", "TG208 1:11"]),
+    ('parameters: { "a": "1", "b": "2" }', ["TG208 1:15", "TG208 1:25"]),
+    ('input [ { name: "I", "data_type": TYPE_FP32, "dims": 1 } ]', ["TG204 1:22", "TG204 1:46"]),
+    ('model_config { name: "m" inputs { } }', ["TG208 1:1", "TG208 1:26"]),
+    ("input { dims: [\n-1,\n--2 ] }", ["TG210 3:1"]),
 ]
 
 
@@ -486,3 +541,32 @@ def test_every_mistake_is_found_and_nothing_else(text, expected):
     read = read_config(encoded(text), "config.pbtxt")
     assert not read.ok
     assert [f"{finding.code} {finding.location.line}:{finding.location.column}" for finding in read.diagnostics] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('name: "$MODEL"', ["1:7"]),
+        ('name: "{{ .Values.name }}"\nmax_batch_size: ${SIZE}', ["1:7"]),
+        ('input { name: "x-${I}" dims: 1 }\nensemble_scheduling { step { model_name: "<STEP>" } }', ["1:15", "2:42"]),
+        ('model_warmup { inputs { key: "a" value { input_data_file: "%FILE%" } } }', ["1:59"]),
+    ],
+)
+def test_a_place_of_a_template_in_a_string_is_a_warning_whether_the_file_parses_or_not(text, expected):
+    """Triton takes it for the text itself, so that it is no mistake of the text."""
+    read = read_config(encoded(text), "config.pbtxt")
+    assert [f"{note.location.line}:{note.location.column}" for note in read.notes] == expected
+    assert {(note.code, note.severity) for note in read.notes} == {("TG205", Severity.WARNING)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }',
+        'parameters { key: "tokenizer_dir" value { string_value: "${tokenizer_dir}" } }',
+        'metric_tags { key: "a" value: "{{ x }}" }',
+        'input { name: "a$b" } output { name: "serving_default_x:0" }',
+    ],
+)
+def test_dollars_that_may_be_meant_are_no_places_of_a_template(text):
+    assert read_config(encoded(text), "config.pbtxt").notes == ()
