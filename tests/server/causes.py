@@ -23,7 +23,7 @@ CAUSES = {
     "TG223": r"failed to stat file",
     "TG224": rf"{_NO_VERSION}|{_NO_BACKEND}",
     "TG225": rf"{_STAT}|No module named '\d+\.model'",
-    "TG226": _STAT,
+    "TG226": rf"{_STAT}|Model name must end with '\.py'|ModuleNotFoundError: No module named '1\.",
     "TG230": r"unexpected platform type '[^']+'",
     "TG231": r"unexpected 'platform' and 'backend' pair",
     "TG232": r"unable to find backend library|unable to find shared library",
@@ -89,6 +89,7 @@ CAUSES = {
     "TG383": r"unable to find (Python backend based )?backend library|unable to load shared library",
     "TG390": r"SyntaxError|IndentationError",
     "TG391": r"has no attribute 'TritonPythonModel'",
+    "TG399": r"must return a valid pb\.ModelConfig object|TypeError: .*auto_complete_config\(\)",
 }
 """Code → a regular expression that Triton's reason matches."""
 
@@ -97,6 +98,7 @@ NOT_SHOWN = {
     "TG229": "needs two repositories in one server",
     "TG235": "a backend that other releases had, and this server never has",
     "TG242": "24.10 dies of it",
+    "TG307": "24.10 dies of it",
     "TG278": "a field of later releases",
     "TG281": "the server here moves GPU instances to the CPU",
     "TG282": "the server here moves GPU instances to the CPU",

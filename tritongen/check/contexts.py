@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tritongen.errors import ModelFileError
 from tritongen.modelconfig.reading import ReadConfig, read_config, unread_config
@@ -75,12 +76,19 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
         # A protobuf string is UTF-8, which a folder's name need not be.
         config.name = os.fsencode(folder.name).decode(errors="replace")
     context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text, read.ok and not folder.config_problem)
+    context = dataclasses.replace(context, absent=_absent(folder, config))
     look = _LOOKS.get(context.resolved.backend)
     if look is None:
         return context, read
     filename = ENGINE_ARGUMENTS if context.resolved.backend == "vllm" else context.resolved.filename
     files = {number: look(folder, f"{name}/{filename}") for number, name in context.versions.loaded.items()}
     return dataclasses.replace(context, models=files), read
+
+
+def _absent(folder: ModelFolder, config: Any) -> frozenset[str]:
+    """Label files outside the model's folder that are not there. Triton joins the name to the folder, even one that starts with a slash."""
+    paths = {os.path.normpath(output.label_filename.lstrip("/")) for output in config.output if "\0" not in output.label_filename}
+    return frozenset(path for path in paths if path.startswith("../") and not os.path.lexists(folder.path / path))
 
 
 def _model_file(folder: ModelFolder, name: str) -> ModelFile:

@@ -12,6 +12,7 @@ from typing import Any
 from tritongen.batching import batch_blockers
 from tritongen.modelconfig import DataType
 from tritongen.rules.context import ModelContext
+from tritongen.rules.python_source import never_completes
 from tritongen.signature import TensorSpec
 
 DEFAULT_MAX_BATCH_SIZE = 4
@@ -57,15 +58,16 @@ class Interface:
 def states_its_interface(context: ModelContext) -> bool:
     """Whether the config itself says what is served, so that no backend adds to it.
 
-    A Python model may add more in its `auto_complete_config`; one that lists both its inputs and its outputs is taken at its word.
+    A Python model may add more in its `auto_complete_config`; one that has none adds nothing, and one that lists both its inputs and its outputs is taken
+    at its word.
     """
     if not context.has_config:
-        return False
+        return context.server.auto_complete and never_completes(context)
     if context.is_ensemble or not context.server.auto_complete:
         return True
     if context.is_plan:
         return False
-    return bool((context.config.input or context.config.batch_input) and context.config.output)
+    return never_completes(context) or bool((context.config.input or context.config.batch_input) and context.config.output)
 
 
 def max_batch_size(context: ModelContext) -> int | None:

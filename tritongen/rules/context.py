@@ -72,6 +72,7 @@ class ModelContext:
         locate: field path → place in config.pbtxt.
         models: signature by version number, for every version that Triton would load; empty where model files are not ONNX, or not looked at.
         text: the bytes of config.pbtxt, for fixes.
+        absent: paths outside the model's folder that the config names, and where nothing is.
         parses: whether Triton can read config.pbtxt as one; False also where it was not read, so that it is not known.
     """
 
@@ -84,6 +85,7 @@ class ModelContext:
     models: Mapping[int, ModelFile] = field(default_factory=dict)
     text: bytes = b""
     parses: bool = True
+    absent: frozenset[str] = frozenset()
 
     @cached_property
     def resolved(self) -> Resolved:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from tritongen.releases import Release
 from tritongen.repository.scan import ModelFolder
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Rule
@@ -19,19 +18,23 @@ def _check(context: ModelContext) -> Iterator[Finding]:
     for index, tensor in enumerate(context.config.output):
         if not tensor.label_filename:
             continue
-        problem = _problem(context.folder, tensor.label_filename, context.server.release)
+        problem = _problem(context, tensor.label_filename)
         if problem is not None:
             message, hint, consequence = problem
             yield Finding(f"output '{tensor.name}': {message}", ("output", index, "label_filename"), hint, consequence=consequence)
 
 
-def _problem(folder: ModelFolder, name: str, release: Release | None) -> tuple[str, str, Consequence] | None:
+def _problem(context: ModelContext, name: str) -> tuple[str, str, Consequence] | None:
+    folder, release = context.folder, context.server.release
+    assert folder is not None
     # Triton joins the name to the model's folder, even one that starts with a slash.
     path = posixpath.normpath(name.lstrip("/"))
     if path == ".." or path.startswith("../"):
+        hint = "copy the file into the model's folder, beside config.pbtxt, and write its bare name"
+        if path in context.absent:
+            return f"the label file '{name}' would lie outside the model's folder, and is not there", hint, Consequence.REFUSED
         refused = release is not None and release.order >= _CONFINED_FROM
         message = f"the label file '{name}' lies outside the model's folder; 24.10 still reads it, later releases refuse the model"
-        hint = "copy the file into the model's folder, beside config.pbtxt, and write its bare name"
         return message, hint, Consequence.REFUSED if refused else Consequence.FRAGILE
     facts = folder.entries.get(path)
     if facts is None or facts.kind == "link":

@@ -1,8 +1,9 @@
-"""Rules: `parameters` and `optimization.graph`, as backends read them."""
+"""Rules: `parameters` and `optimization.graph`, as backends read them, and `metric_tags`."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 
 from tritongen.modelconfig import ModelInstanceGroup
@@ -15,13 +16,14 @@ from tritongen.rules.rule import Consequence, Finding, Rule
 _SOURCE = "onnxruntime_backend/src/onnxruntime.cc"
 _STRATEGY = "execution_context_allocation_strategy"
 _STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
-_ENVIRONMENT = "EXECUTION_ENV_PATH"
+ENVIRONMENT = "EXECUTION_ENV_PATH"
+"""The parameter with which a Python model brings its own Python."""
 _MODEL_FOLDER = "$$TRITON_MODEL_DIRECTORY/"
 _FORCE_CPU = "FORCE_CPU_ONLY_INPUT_TENSORS"
 _KNOWN = {
     "onnxruntime": tuple(PARAMETERS),
     "tensorrt": (_STRATEGY, "enable_multi_device", "multi_device_gpus", "multi_device_per_rank_engines"),
-    "python": (_ENVIRONMENT, _FORCE_CPU),
+    "python": (ENVIRONMENT, _FORCE_CPU),
 }
 _COMMON = ("TRITON_BATCH_STRATEGY_PATH",)
 _MEANT = {
@@ -32,6 +34,9 @@ _MEANT = {
     "enable_profiling": "",
 }
 """Names that ONNX Runtime's own interface has → the backend's; empty where it has none."""
+
+_TAG = re.compile(r"([a-zA-Z0-9][a-zA-Z0-9_]*)?")
+"""The core puts a _ before it; a label is letters, digits and _, and does not begin with a digit or two _."""
 
 _FEWER = {1: "the extended optimisations only", 2: "no optimisation at all", -1: "the basic optimisations only"}
 
@@ -69,6 +74,14 @@ def _unknown(context: ModelContext) -> Iterator[Finding]:
             yield Finding(message, key, f'did you mean key: "{meant}"?')
 
 
+def _tags(context: ModelContext) -> Iterator[Finding]:
+    for name in sorted(context.config.metric_tags):
+        if not _TAG.fullmatch(name):
+            better = re.sub(r"[^a-zA-Z0-9_]+", "_", name).lstrip("_") or "tag"
+            message = f"metric_tags has the key '{name}', which makes no label of a metric; the whole server crashes over it (tried on 24.10)"
+            yield Finding(message, ("metric_tags", name), f'write key: "{better}"')
+
+
 def _inter_op(context: ModelContext) -> Iterator[Finding]:
     parameters = context.config.parameters
     if not context.is_onnx or "inter_op_thread_count" not in parameters:
@@ -102,14 +115,14 @@ def _graph_level(context: ModelContext) -> Iterator[Finding]:
 
 def _environment(context: ModelContext) -> Iterator[Finding]:
     folder = context.folder
-    if folder is None or context.resolved.backend != "python" or _ENVIRONMENT not in context.config.parameters or folder.truncated:
+    if folder is None or context.resolved.backend != "python" or ENVIRONMENT not in context.config.parameters or folder.truncated:
         return
-    path = context.config.parameters[_ENVIRONMENT].string_value
+    path = context.config.parameters[ENVIRONMENT].string_value
     inside = path.removeprefix(_MODEL_FOLDER).rstrip("/")
     if path.startswith(_MODEL_FOLDER) and ".." not in inside.split("/") and inside not in folder.entries:
         archives = sorted(name for name in folder.entries if name.endswith((".tar.gz", ".tgz")))
         hint = f'write string_value: "{_MODEL_FOLDER}{archives[0]}"' if len(archives) == 1 else "put the environment there (conda-pack), or correct the path"
-        yield Finding(f"{_ENVIRONMENT} is '{path}', and the model's folder has no '{inside}'", ("parameters", _ENVIRONMENT), hint)
+        yield Finding(f"{ENVIRONMENT} is '{path}', and the model's folder has no '{inside}'", ("parameters", ENVIRONMENT), hint)
 
 
 def _threads(context: ModelContext) -> Iterator[Finding]:
@@ -197,8 +210,8 @@ RULES: tuple[Rule, ...] = (
         "The python backend unpacks it before it starts the model's process, and refuses the model where it is not there (python_backend, "
         "environment.cc). It must be built for the "
         "Python of the image's stub (3.12 from 24.11 on, 3.10 before), or come with a stub of its own.",
-        'backend: "python"\n' + _parameter(_ENVIRONMENT, _MODEL_FOLDER + "env.tgz"),
-        'backend: "python"\n' + _parameter(_ENVIRONMENT, _MODEL_FOLDER + "env.tar.gz"),
+        'backend: "python"\n' + _parameter(ENVIRONMENT, _MODEL_FOLDER + "env.tgz"),
+        'backend: "python"\n' + _parameter(ENVIRONMENT, _MODEL_FOLDER + "env.tar.gz"),
         _environment,
         needs=frozenset({"config", "folder"}),
     ),
@@ -213,5 +226,16 @@ RULES: tuple[Rule, ...] = (
         f"{_ONNX}instance_group [ {{ kind: KIND_CPU count: 4 }} ]",
         f"{_ONNX}instance_group [ {{ kind: KIND_CPU count: 4 }} ]\n{_parameter('intra_op_thread_count', '2')}",
         _threads,
+    ),
+    Rule(
+        "TG307",
+        "metric-tag-that-is-no-label",
+        Consequence.REFUSED,
+        "Keys of metric_tags are letters, digits and _, and do not begin with _.",
+        "The core puts a _ before each and hands it to the Prometheus library, which throws over other characters and over two _ at the beginning; the whole "
+        "server ends by signal 6 when it loads the model, whatever else the repository holds (tried on 24.10).",
+        'metric_tags { key: "team-name" value: "vision" }',
+        'metric_tags { key: "team_name" value: "vision" }',
+        _tags,
     ),
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from tritongen.check.evaluate import evaluate_path
+from tritongen.releases import find_release
 from tritongen.rules import ServerFacts
 
 CONFIG = """backend: "python"
@@ -12,11 +13,11 @@ output { name: "y" data_type: TYPE_FP32 dims: [4] }
 GOOD = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
 
 
-def found(root, source, config=CONFIG, name="model.py"):
+def found(root, source, config=CONFIG, name="model.py", release=None):
     (root / "m/1").mkdir(parents=True, exist_ok=True)
     (root / "m/config.pbtxt").write_text(config)
     (root / "m/1" / name).write_bytes(source if isinstance(source, bytes) else source.encode())
-    return [diagnostic for diagnostic in evaluate_path(root, ServerFacts()) if diagnostic.code.startswith("TG39")]
+    return [diagnostic for diagnostic in evaluate_path(root, ServerFacts(release)) if diagnostic.code.startswith("TG39")]
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,41 @@ def found(root, source, config=CONFIG, name="model.py"):
 )
 def test_syntax_of_a_python_newer_than_any_that_runs_this_is_left_to_triton(line, tmp_path):
     assert found(tmp_path, f"{line}\n{GOOD}") == []
+
+
+@pytest.mark.parametrize("line", ["type Rows = list[int]", "def first[T](rows: list[T]) -> T: ...", "class Box[T]: ...", "lazy import json"])
+def test_syntax_that_is_newer_than_the_releases_python_is_refused_there(line, tmp_path):
+    (finding,) = found(tmp_path, f"{line}\n{GOOD}", release=find_release("24.10"))
+    assert finding.code == "TG390"
+    assert "Python 3.10, which release 24.10 has" in finding.message
+    assert "EXECUTION_ENV_PATH" in finding.hint
+
+
+def test_a_model_with_an_environment_of_its_own_may_have_any_python(tmp_path):
+    own = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/opt/env" } }\n'
+    assert found(tmp_path, f"type Rows = int\n{GOOD}", CONFIG + own, release=find_release("24.10")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'f"{f"{1}"}"',
+        'f"{"a"}"',
+        'f"{\'a"b\'}"',
+        "f\"{'\\n'}\"",
+        'f"{1 # c\n}"',
+        'f"{\n1}"',
+        'f"""{"""a"""}"""',
+    ],
+)
+def test_fstrings_of_python_312(text, tmp_path):
+    assert [finding.code for finding in found(tmp_path / "old", f"x = {text}\n{GOOD}", release=find_release("24.10"))] == ["TG390"]
+    assert found(tmp_path / "new", f"x = {text}\n{GOOD}", release=find_release("25.08")) == []
+
+
+@pytest.mark.parametrize("text", ["f\"{f'{1}'}\"", 'f"""{"a"}"""', 'f"\\n{1}"', 'f"""{\n1}"""', 'rf"\\d{1}"', 'f"a{{}}\\"{1}"', 'f"{1:\\n}"'])
+def test_fstrings_of_every_python(text, tmp_path):
+    assert found(tmp_path, f"x = {text}\n{GOOD}", release=find_release("24.10")) == []
 
 
 def test_a_mistake_has_its_line_and_column(tmp_path):

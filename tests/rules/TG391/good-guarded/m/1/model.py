@@ -1,0 +1,5 @@
+if __name__ != "__main__":
+
+    class TritonPythonModel:
+        def execute(self, requests):
+            raise NotImplementedError

@@ -1,0 +1,5 @@
+import math
+
+
+class TritonPythonModel(math.Base):
+    pass

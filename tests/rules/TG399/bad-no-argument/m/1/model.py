@@ -1,0 +1,7 @@
+class TritonPythonModel:
+    def execute(self, requests):
+        raise NotImplementedError
+
+    @staticmethod
+    def auto_complete_config():
+        return None
