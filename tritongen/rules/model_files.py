@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 
 from tritongen.repository.stamp import read_stamp
@@ -16,6 +15,9 @@ _NVIDIAS = frozenset({"onnxruntime", "tensorrt", "openvino", "pytorch", "python"
 
 _FOLDERS = frozenset({"onnxruntime"})
 """Backends whose model file may be a folder, which then holds a file of the default name."""
+
+_BY_GPU = frozenset({"onnxruntime", "tensorrt"})
+"""Backends that look up the name of the file by the GPU's compute capability."""
 
 
 def _is_judged(context: ModelContext) -> bool:
@@ -31,7 +33,7 @@ def _is_judged(context: ModelContext) -> bool:
 
 def _absent(context: ModelContext) -> Iterator[tuple[str, str, list[str]]]:
     """Version folder, expected path in the model's folder, and files of the same kind beside it, for each version whose model file is not there."""
-    if not _is_judged(context) or _bad_module(context):
+    if not _is_judged(context):
         return
     folder, filename = context.folder, context.resolved.filename
     assert folder is not None
@@ -80,33 +82,7 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
         yield Finding(f"version {version} has no {posixpath.relpath(path, version)}{found}", hint=hint, location=place(context, version))
 
 
-def _bad_module(context: ModelContext) -> str:
-    """What is wrong with the file name of a Python model, which the backend imports by its name without the ending; empty where nothing is."""
-    name = posixpath.basename(context.resolved.filename)
-    if context.resolved.backend != "python":
-        return ""
-    if not name.endswith(".py"):
-        return "does not end with .py"
-    return "has a dot before its ending, so that Python looks for a package" if "." in name.removesuffix(".py") else ""
-
-
-def _bad_module_name(context: ModelContext) -> Iterator[Finding]:
-    reason = _bad_module(context) if _is_judged(context) else ""
-    if not reason:
-        return
-    name = posixpath.basename(context.resolved.filename)
-    stem = name.removesuffix(".py") if name.endswith(".py") else posixpath.splitext(name)[0]
-    better = posixpath.join(posixpath.dirname(context.resolved.filename), re.sub(r"\W+", "_", stem) + ".py")
-    message = f"the python backend cannot import '{name}': the name {reason}"
-    if context.config.default_model_filename:
-        yield Finding(message, ("default_model_filename",), f'call the file {better}, and write `default_model_filename: "{better}"`')
-    else:
-        hint = 'write `backend: "python"`, and call the file model.py; without a backend the name follows from that of the folder'
-        yield Finding(message, (), hint, None if context.has_config else place(context))
-
-
 def _misnamed(context: ModelContext) -> Iterator[Finding]:
-    yield from _bad_module_name(context)
     for version, path, alike in _absent(context):
         if len(alike) != 1:
             continue
@@ -116,6 +92,21 @@ def _misnamed(context: ModelContext) -> Iterator[Finding]:
             hint = f"mv {version}/{alike[0]} {path}"
         key = ("default_model_filename",) if context.config.default_model_filename else ()
         yield Finding(message, key, hint, None if key and context.has_config else place(context, f"{version}/{alike[0]}"))
+
+
+def _absent_by_gpu(context: ModelContext) -> Iterator[Finding]:
+    config, folder = context.config, context.folder
+    if folder is None or not fully_seen(folder) or folder.config_problem or context.is_ensemble or context.resolved.backend not in _BY_GPU:
+        return
+    stamp = read_stamp(context.text.decode(errors="replace"))
+    kept = {str(path) for path in stamp.kept} if stamp else set()
+    for capability, name in sorted(config.cc_model_filenames.items()):
+        paths = {version: posixpath.normpath(f"{version}/{name}") for version in loaded_folders(context)}
+        lacking = [version for version, path in paths.items() if path not in folder.entries and path not in kept]
+        if lacking:
+            message = f"GPUs of compute capability {capability} load {name}, and version{'s' * (len(lacking) > 1)} {', '.join(lacking)} has no such file"
+            hint = f"put the file at {context.name}/{lacking[0]}/{name}, or remove the entry"
+            yield Finding(message, ("cc_model_filenames", capability), hint)
 
 
 RULES: tuple[Rule, ...] = (
@@ -140,11 +131,22 @@ RULES: tuple[Rule, ...] = (
         "The model file has the name that the backend opens.",
         "The backend opens <version>/<default_model_filename>, or its own default name, and fails with 'failed to stat file' where the only model "
         "file is named otherwise "
-        "(onnxruntime_backend, LoadModel; triton-inference-server/server 3687). The python backend imports the file by its name: it ends with .py and has no "
-        "other dot (\"Model name must end with '.py'\", 'ModuleNotFoundError'; tried on 24.10).",
+        "(onnxruntime_backend, LoadModel; triton-inference-server/server 3687).",
         'backend: "onnxruntime"  # with 1/best.onnx',
         'backend: "onnxruntime"\ndefault_model_filename: "best.onnx"  # with 1/best.onnx',
         check=_misnamed,
         needs=frozenset({"folder"}),
+    ),
+    Rule(
+        "TG234",
+        "missing-model-file-of-a-gpu",
+        Consequence.MISBEHAVES,
+        "Every file in cc_model_filenames is there.",
+        "On a GPU of the compute capability that is the key, the backend opens that file in place of the default one, and fails with 'failed to stat file' "
+        "where it is not there (onnxruntime_backend and tensorrt_backend, model_state.cc). On other GPUs nobody notices.",
+        'backend: "onnxruntime"\ncc_model_filenames { key: "8.6" value: "small.onnx" }  # with 1/model.onnx alone',
+        'backend: "onnxruntime"\ncc_model_filenames { key: "8.6" value: "small.onnx" }  # with 1/small.onnx, too',
+        check=_absent_by_gpu,
+        needs=frozenset({"folder", "config"}),
     ),
 )
