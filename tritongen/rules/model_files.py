@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 
 from tritongen.repository.stamp import read_stamp
@@ -33,7 +34,7 @@ def _is_judged(context: ModelContext) -> bool:
 
 def _absent(context: ModelContext) -> Iterator[tuple[str, str, list[str]]]:
     """Version folder, expected path in the model's folder, and files of the same kind beside it, for each version whose model file is not there."""
-    if not _is_judged(context):
+    if not _is_judged(context) or _bad_module(context):
         return
     folder, filename = context.folder, context.resolved.filename
     assert folder is not None
@@ -82,7 +83,33 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
         yield Finding(f"version {version} has no {posixpath.relpath(path, version)}{found}", hint=hint, location=place(context, version))
 
 
+def _bad_module(context: ModelContext) -> str:
+    """What is wrong with the file name of a Python model, which the backend imports by its name without the ending; empty where nothing is."""
+    name = posixpath.basename(context.resolved.filename)
+    if context.resolved.backend != "python":
+        return ""
+    if not name.endswith(".py"):
+        return "does not end with .py"
+    return "has a dot before its ending, so that Python looks for a package" if "." in name.removesuffix(".py") else ""
+
+
+def _bad_module_name(context: ModelContext) -> Iterator[Finding]:
+    reason = _bad_module(context) if _is_judged(context) else ""
+    if not reason:
+        return
+    name = posixpath.basename(context.resolved.filename)
+    stem = name.removesuffix(".py") if name.endswith(".py") else posixpath.splitext(name)[0]
+    better = posixpath.join(posixpath.dirname(context.resolved.filename), re.sub(r"\W+", "_", stem) + ".py")
+    message = f"the python backend cannot import '{name}': the name {reason}"
+    if context.config.default_model_filename:
+        yield Finding(message, ("default_model_filename",), f'call the file {better}, and write `default_model_filename: "{better}"`')
+    else:
+        hint = 'write `backend: "python"`, and call the file model.py; without a backend the name follows from that of the folder'
+        yield Finding(message, (), hint, None if context.has_config else place(context))
+
+
 def _misnamed(context: ModelContext) -> Iterator[Finding]:
+    yield from _bad_module_name(context)
     for version, path, alike in _absent(context):
         if len(alike) != 1:
             continue
@@ -131,7 +158,8 @@ RULES: tuple[Rule, ...] = (
         "The model file has the name that the backend opens.",
         "The backend opens <version>/<default_model_filename>, or its own default name, and fails with 'failed to stat file' where the only model "
         "file is named otherwise "
-        "(onnxruntime_backend, LoadModel; triton-inference-server/server 3687).",
+        "(onnxruntime_backend, LoadModel; triton-inference-server/server 3687). The python backend imports the file by its name: it ends with .py and has no "
+        "other dot (\"Model name must end with '.py'\", 'ModuleNotFoundError'; tried on 24.10).",
         'backend: "onnxruntime"  # with 1/best.onnx',
         'backend: "onnxruntime"\ndefault_model_filename: "best.onnx"  # with 1/best.onnx',
         check=_misnamed,
