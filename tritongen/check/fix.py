@@ -1,7 +1,7 @@
 """`--fix`: the edits of findings, made in memory until nothing changes, then written at once.
 
-Only edits that cannot change a config's meaning are made; where one would turn a config that parses into one that does not, the file is left as it was. Files
-that tritongen generated are left alone too: their spec is what to change.
+Only edits that cannot change a config's meaning are made; where they would leave a file with more findings than it had, it is left as it was. Files that
+tritongen generated are left alone too: their spec is what to change.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import difflib
 import os
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from tritongen.repository.stamp import read_stamp
 from tritongen.rules import Edit
 
 _MOST_ROUNDS = 10
-"""A mended mistake may show another behind it; more rounds than this mean that two fixes undo each other."""
+"""A mended mistake may show another behind it; more rounds than this mean that two fixes undo each other, and the file is left as it was."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class FixOutcome:
 
 
 def plan_fixes(groups: Sequence[Group], options: CheckOptions) -> FixOutcome:
-    """Mend in memory whatever can be mended, over and over until nothing changes."""
-    before = {model.config_path: model.context.text for group in groups for model in group.asked}
+    """Mend in memory whatever can be mended, over and over until nothing changes. No file comes out with more findings than it had."""
+    before = _texts(groups)
     mended: dict[Path, int] = {}
     left = findings_of(groups, options)
     mendable = {finding.source for finding in left if finding.fixable and finding.source is not None}
@@ -65,17 +66,30 @@ def plan_fixes(groups: Sequence[Group], options: CheckOptions) -> FixOutcome:
         texts = _mended_texts(left, groups, stuck)
         if not texts:
             break
+        tried = [_with_texts(group, {path: text for path, (text, _) in texts.items()}) for group in groups]
+        found = findings_of(tried, options)
+        worse = _worse(groups, left, found) & set(texts)
+        stuck |= worse
+        if worse:
+            continue
+        groups, left = tried, found
         for path, (_, number) in texts.items():
             mended[path] = mended.get(path, 0) + number
-        groups = [_with_texts(group, {path: text for path, (text, _) in texts.items()}) for group in groups]
+    else:
+        # Fixes that undo each other, or never end: another run would find other places to stop at.
+        groups = [_with_texts(group, {path: before[path] for path in _mended_texts(left, groups, stuck)}) for group in groups]
         left = findings_of(groups, options)
-    after = {model.config_path: model.context.text for group in groups for model in group.asked}
+    after = _texts(groups)
     changed = [FixedFile(path, text, after[path], mended[path]) for path, text in before.items() if after[path] != text]
     return FixOutcome(tuple(changed), left, tuple(sorted(generated)))
 
 
+def _texts(groups: Sequence[Group]) -> dict[Path, bytes]:
+    return {model.config_path: model.context.text for group in groups for model in group.asked}
+
+
 def _mended_texts(findings: Iterable[CheckFinding], groups: Sequence[Group], stuck: set[Path]) -> dict[Path, tuple[bytes, int]]:
-    """By file, its text with the edits of one round, and how many findings that mends. What makes things worse is put into `stuck` and left out."""
+    """By file, its text with the edits of one round, and how many findings that mends. What the reader then finds more in is put into `stuck` and left out."""
     by_path: dict[Path, list[CheckFinding]] = {}
     for finding in findings:
         if finding.fixable and finding.source is not None and finding.source not in stuck:
@@ -83,11 +97,18 @@ def _mended_texts(findings: Iterable[CheckFinding], groups: Sequence[Group], stu
     texts: dict[Path, tuple[bytes, int]] = {}
     for model in (model for group in groups for model in group.asked if model.config_path in by_path):
         text, number = apply_edits(model.context.text, [finding.edits for finding in by_path[model.config_path]])
-        if text == model.context.text or (model.read.ok and not reload_config(model, text).read.ok):
+        if text == model.context.text or len(reload_config(model, text).read.diagnostics) > len(model.read.diagnostics):
             stuck.add(model.config_path)
         else:
             texts[model.config_path] = (text, number)
     return texts
+
+
+def _worse(groups: Sequence[Group], before: Iterable[CheckFinding], after: Iterable[CheckFinding]) -> set[Path]:
+    """Files that have more findings after a round than before it. One that did not parse before was not asked for all of them, and is none of these."""
+    asked = {model.config_path for group in groups for model in group.asked if model.parses}
+    numbers = [Counter(finding.source for finding in findings) for findings in (before, after)]
+    return {path for path in asked if numbers[1][path] > numbers[0][path]}
 
 
 def apply_edits(text: bytes, fixes: Iterable[Sequence[Edit]]) -> tuple[bytes, int]:

@@ -1,14 +1,24 @@
 """`--fix`: what is mended, what is left alone, and how it is written."""
 
+import sys
+from collections import Counter
 from dataclasses import replace as changed
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+import config_texts
 import pytest
 from check_models import CONFIG, no_batching, replacing, rule
+from hypothesis import HealthCheck, given, settings
 
-from tritongen.check.engine import CheckOptions, load_groups
+CASES = Path(__file__).parents[2] / "rules"
+sys.path.insert(0, str(CASES))
+
+from building import build_tree, repositories, server_facts
+
+from tritongen.check.contexts import load_lone_config
+from tritongen.check.engine import CheckOptions, Group, findings_of, load_groups
 from tritongen.check.fix import apply_edits, plan_fixes, unified_diff, write_fixes
-from tritongen.check.targets import find_targets
+from tritongen.check.targets import Target, TargetKind, find_targets
 from tritongen.errors import RepositoryError
 from tritongen.repository.entry import TextFile
 from tritongen.repository.stamp import stamp_text
@@ -61,10 +71,23 @@ def test_a_mistake_behind_another_is_mended_in_the_same_run(add_model):
     assert [(b"max_batch_size: 2" in file.after, file.findings) for file in outcome.files] == [(True, 2)]
 
 
-def test_rules_that_undo_each_other_come_to_an_end(add_model):
+@pytest.mark.parametrize("pairs", [[("8", "4"), ("4", "8")], [("8", "4"), ("4", "2"), ("2", "8")], [("8", "8 ")]])
+def test_fixes_that_never_end_leave_the_file_as_it_was(add_model, pairs):
     folder = add_model()
-    rules = [rule("TG262", replacing(b"size: 8", b"size: 4")), rule("TG263", replacing(b"size: 4", b"size: 8"))]
-    assert len(plan(folder, rules=rules).left) == 1
+    rules = [rule(f"TG26{number}", replacing(f"size: {old}".encode(), f"size: {new}".encode())) for number, (old, new) in enumerate(pairs)]
+    outcome = plan(folder, rules=rules)
+    assert outcome.files == ()
+    assert len(outcome.left) == 1
+
+
+def test_a_fix_that_leaves_more_findings_is_not_made(add_model):
+    """The other file is mended all the same."""
+    add_model("n", BROKEN.replace('"m"', '"n"'))
+    folder = add_model()
+    worse = [rule(f"TG26{number}", replacing(b"size: 4", b"size: 4")) for number in (3, 4)]
+    outcome = plan(folder.parent, rules=[rule("TG262", replacing(b"size: 8", b"size: 4")), *worse])
+    assert [file.path.parent.name for file in outcome.files] == ["n"]
+    assert (folder / "config.pbtxt").read_text() == CONFIG.format(name="m")
 
 
 def test_a_fix_that_would_break_a_config_is_not_made(add_model):
@@ -120,3 +143,42 @@ def test_a_lone_config_is_mended_too(add_model):
     config = add_model(config=BROKEN) / "config.pbtxt"
     (file,) = plan(config).files
     assert changed(file, findings=0).after == MENDED.encode()
+
+
+def numbers(groups, findings):
+    """By file, how many findings count: all of them where it parses, else those of the reader, since nobody else was asked."""
+    paths = {model.config_path: model for group in groups for model in group.asked}
+    return Counter({path: sum(one.source == path for one in findings) if model.parses else len(model.read.diagnostics) for path, model in paths.items()})
+
+
+@pytest.mark.parametrize("case", sorted(CASES.glob("TG*/bad*")), ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_a_fix_never_makes_a_repository_worse_and_is_done_in_one_run(case, tmp_path):
+    root = build_tree(case, tmp_path / "repository")
+    options = CheckOptions(server_facts(case))
+    targets = [Target(TargetKind.REPOSITORY, path) for path in repositories(case, root)]
+    groups = load_groups(targets, options.server)
+    before = numbers(groups, findings_of(groups, options))
+    outcome = plan_fixes(groups, options)
+    if not outcome.files:
+        return
+    write_fixes(outcome.files)
+    mended = load_groups(targets, options.server)
+    again = plan_fixes(mended, options)
+    assert again.files == ()
+    assert again.left == outcome.left
+    parsed = {model.config_path for group in groups for model in group.asked if model.parses}
+    assert all(number <= before[path] for path, number in numbers(mended, again.left).items() if path in parsed)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(config_texts.mutants())
+def test_a_fix_never_makes_a_text_worse_and_is_done_in_one_run(text):
+    options = CheckOptions()
+    path = Path("config.pbtxt")
+    model = load_lone_config(path, text, options.server)
+    for file in plan_fixes([Group((model,))], options).files:
+        mended = load_lone_config(path, file.after, options.server)
+        assert len(mended.read.diagnostics) <= len(model.read.diagnostics)
+        if model.parses:
+            assert len(findings_of([Group((mended,))], options)) <= len(findings_of([Group((model,))], options))
+        assert plan_fixes([Group((mended,))], options).files == ()
