@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 import click
 
@@ -21,15 +22,31 @@ def format_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def format_by_model(diagnostics: Iterable[Diagnostic]) -> str:
-    """The same under a heading for each model; findings without a model come as they are."""
+    """The same under a heading for each model; findings without a model come as they are.
+
+    Of findings in a row about one file that have the same consequence, the first says it for all. A name that several repositories have is one model in each.
+    """
+    listed = list(diagnostics)
+    places = {diagnostic: _repository(diagnostic) for diagnostic in listed}
+    repositories = Counter(model for model, place in {(one.model, place) for one, place in places.items() if place})
     blocks: list[str] = []
-    model = ""
-    for diagnostic in diagnostics:
-        if diagnostic.model and diagnostic.model != model:
-            blocks.append(click.style(f"model {printable(diagnostic.model)}", bold=True, underline=True) + "\n")
-        model = diagnostic.model
-        blocks.append(format_diagnostic(dataclasses.replace(diagnostic, model="")))
+    heading, said = "", ("", "")
+    for diagnostic in listed:
+        where = f" in {printable(places[diagnostic])}" if repositories[diagnostic.model] > 1 and places[diagnostic] else ""
+        wanted = f"model {printable(diagnostic.model)}{where}" if diagnostic.model else ""
+        if wanted and wanted != heading:
+            blocks.append(click.style(wanted, bold=True, underline=True) + "\n")
+        follows = (diagnostic.location.path if diagnostic.location else "", diagnostic.consequence)
+        repeated = bool(follows[0]) and follows == said and wanted == heading
+        heading, said = wanted, follows
+        blocks.append(format_diagnostic(dataclasses.replace(diagnostic, model="", consequence="" if repeated else diagnostic.consequence)))
     return "\n".join(blocks)
+
+
+def _repository(diagnostic: Diagnostic) -> str:
+    """The folder that holds the model's folder, as far as the place of a finding tells it."""
+    path = PurePath(diagnostic.location.path) if diagnostic.location and diagnostic.model else PurePath()
+    return next((str(folder.parent) for folder in (path, *path.parents) if folder.name == diagnostic.model), "")
 
 
 def format_diagnostic(diagnostic: Diagnostic) -> str:

@@ -118,6 +118,25 @@ def test_text_is_grouped_by_model_and_ends_in_a_summary():
     assert format_check((), models=1, outcome=None) == "1 model checked, nothing found\n"
 
 
+def finding(path, line, consequence, model="m"):
+    return CheckFinding(Diagnostic("TG208", f"mistake {line}", Location(path, line), consequence, model=model), "unknown-field", "refused")
+
+
+def test_a_consequence_is_said_once_for_findings_in_a_row():
+    found = [finding("r/m/config.pbtxt", line, follows) for line, follows in enumerate(("refused", "refused", "ignored", "refused"), 1)]
+    text = click.unstyle(format_check((*found, finding("r/m/1/model.py", 1, "refused")), models=1, outcome=None))
+    assert [line.split()[-1] for line in text.splitlines() if "mistake" in line or "what follows" in line] == [
+        *("1", "refused", "2", "3", "ignored", "4", "refused"),
+        *("1", "refused"),
+    ]
+
+
+def test_a_model_of_two_repositories_is_two():
+    found = (finding("a/m/config.pbtxt", 1, "x"), finding("b/m", 2, "x"), finding("b/m/1/model.py", 3, "x"), finding("b/n", 4, "x", "n"))
+    lines = click.unstyle(format_check(found, models=3, outcome=None)).splitlines()
+    assert [line for line in lines if line.startswith("model ")] == ["model m in a", "model m in b", "model n"]
+
+
 def test_a_hint_of_several_lines_stays_one_block():
     assert "    what to do: one:\n      two\n" in format_diagnostic(FOLDER.diagnostic)
 
