@@ -91,8 +91,9 @@ def _folder_target(path: Path) -> Target:
     """A repository or a model. A version's folder is neither: as a repository it would be an empty one, and found in order whatever is in it."""
     kind = _kind_of_folder(path)
     name = path.resolve().name
+    model = path.parent if path.name not in ("", "..") else path / ".."
     if kind is TargetKind.REPOSITORY and name.isdecimal() and not _folders(path) and os.path.lexists(path.resolve().parent / CONFIG_NAME):
-        raise _problem(path, "this is a version of a model, and a model or a repository is expected", f"give the model's folder: {path.resolve().parent}")
+        raise _problem(path, "this is a version of a model, and a model or a repository is expected", f"give the model's folder: {model}")
     if kind is TargetKind.REPOSITORY:
         _demand_folders(path)
     return Target(kind, path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from collections import deque
 from collections.abc import Mapping
@@ -80,6 +81,11 @@ class ModelFolder:
     def subfolders(self) -> tuple[str, ...]:
         """Names of the folders directly below, as Triton lists them: sorted, hidden ones too."""
         return tuple(sorted(name for name, facts in self.entries.items() if "/" not in name and facts.kind == "folder"))
+
+    def at(self, path: str = "") -> str:
+        """A path in the folder, or the folder itself, as a shell takes it in the current folder; for the commands in hints."""
+        whole = str(self.path / path)
+        return shlex.quote(f"./{whole}" if whole.startswith("-") else whole)
 
     def files_in(self, subfolder: str) -> tuple[str, ...]:
         """Names of what lies directly in a sub-folder (files and folders), sorted; empty where there is no such folder."""

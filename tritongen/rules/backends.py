@@ -99,11 +99,11 @@ def _undetected(context: ModelContext) -> Finding:
             f"'{other}' it does not see)"
         )
         backend = next(known.name for known in KNOWN_BACKENDS if known.filename in model_files(folder, other))
-        hint = f'write `backend: "{backend}"`, or remove the folder {first}'
+        hint = f'write `backend: "{backend}"`, or remove the folder {folder.at(first)}'
     elif backend:
         default = next(known.filename for known in KNOWN_BACKENDS if known.name == backend)
         message = f"no backend is given, and {first}/{found[0]} has no name that Triton knows one by"
-        hint = f'mv {first}/{found[0]} {first}/{default}, or write `backend: "{backend}" default_model_filename: "{found[0]}"`'
+        hint = f'mv {folder.at(f"{first}/{found[0]}")} {folder.at(f"{first}/{default}")}, or write `backend: "{backend}" default_model_filename: "{found[0]}"`'
     else:
         message = f"no backend is given, and no file in {first}/ has a name that Triton knows one by ({', '.join(_defaults())})"
         hint = f'write `backend: "{"vllm" if ENGINE_ARGUMENTS in folder.files_in(first) else "<name of the backend>"}"`'

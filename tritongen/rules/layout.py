@@ -27,7 +27,7 @@ def _foreign(context: ModelContext) -> Iterator[Finding]:
         message = (
             f"'{context.name}' is no model but a folder of models ({', '.join(nested[:3])}{', ...' if len(nested) > 3 else ''}); Triton does not look deeper"
         )
-        hint = f"start tritonserver with --model-repository={context.folder.path}"
+        hint = f"start tritonserver with --model-repository={context.folder.at()}"
     else:
         message = (
             f"'{context.name}' is no model: it has no {CONFIG_NAME}, no version folder and no model file; Triton takes every folder of a repository for one"
@@ -50,7 +50,7 @@ def _missing_config(context: ModelContext) -> Iterator[Finding]:
         return
     yield Finding(
         f"there is no {CONFIG_NAME}, and the server completes none (--disable-auto-complete-config)",
-        hint=f"write {context.name}/{CONFIG_NAME}, or start tritonserver without --disable-auto-complete-config",
+        hint=f"write {folder.at(CONFIG_NAME)}, or start tritonserver without --disable-auto-complete-config",
         location=place(context),
     )
 
@@ -68,9 +68,9 @@ def _misplaced_config(context: ModelContext) -> Iterator[Finding]:
         refused = not context.has_config and not context.server.auto_complete
         yield Finding(
             f"'{path}' {where}; Triton reads {context.name}/{CONFIG_NAME} alone" + ("" if context.has_config else ", and there is none"),
-            hint=f"delete it; a config holds for all versions of a model (mv {path} {CONFIG_NAME} to use it)"
+            hint=f"delete it; a config holds for all versions of a model (mv {folder.at(path)} {folder.at(CONFIG_NAME)} to use it)"
             if context.has_config
-            else f"mv {path} {CONFIG_NAME}",
+            else f"mv {folder.at(path)} {folder.at(CONFIG_NAME)}",
             location=place(context, path),
             consequence=Consequence.REFUSED if refused else Consequence.IGNORED,
         )
@@ -89,10 +89,11 @@ def _no_version(context: ModelContext) -> Iterator[Finding]:
         yield Finding(message, hint=f"point --model-repository at the folder above {folder.path.absolute().parent}", location=place(context))
     elif stray:
         message = f"{stray[0]} lies in the model's folder; it belongs in a version folder, of which there is none"
-        yield Finding(message, hint=f"mkdir 1 && mv {stray[0]} 1/", location=place(context, stray[0]))
+        yield Finding(message, hint=f"mkdir {folder.at('1')} && mv {folder.at(stray[0])} {folder.at('1')}", location=place(context, stray[0]))
     elif context.is_ensemble:
         message = "the ensemble has no version folder; an ensemble needs one too, though nothing is in it"
-        yield Finding(message, hint="mkdir 1 (with a file such as 1/.gitkeep in it, as git and object stores drop empty folders)", location=place(context))
+        hint = f"mkdir {folder.at('1')} (with a file such as .gitkeep in it, as git and object stores drop empty folders)"
+        yield Finding(message, hint=hint, location=place(context))
     else:
         others = (
             f"; {', '.join(sorted(context.versions.ignored))} {'is' if len(context.versions.ignored) == 1 else 'are'} no version"
@@ -100,7 +101,7 @@ def _no_version(context: ModelContext) -> Iterator[Finding]:
             else ""
         )
         message = f"there is no version folder: a folder whose name is a whole number{others}"
-        yield Finding(message, hint=f"mkdir 1, and put {context.resolved.filename or 'the model file'} into it", location=place(context))
+        yield Finding(message, hint=f"mkdir {folder.at('1')}, and put {context.resolved.filename or 'the model file'} into it", location=place(context))
 
 
 RULES: tuple[Rule, ...] = (

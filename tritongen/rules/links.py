@@ -18,7 +18,7 @@ def _nowhere(context: ModelContext) -> Iterator[Finding]:
     if folder.link == "nowhere":
         yield Finding(
             f"'{context.name}' is a link that leads nowhere; over it Triton loads no model of the repository",
-            hint=f"remove it (rm {folder.path}), or put what it leads to where the server runs",
+            hint=f"remove it (rm {folder.at()}), or put what it leads to where the server runs",
             location=place(context),
             follows="Triton cannot list the repository: with --model-control-mode=none (the default) and poll it loads none of its models and, by default, "
             "ends; with explicit, models load by name and listing the repository fails",
@@ -27,7 +27,7 @@ def _nowhere(context: ModelContext) -> Iterator[Finding]:
         if facts.kind == "nowhere" and "/" not in path and not folder.config_problem:
             yield Finding(
                 f"'{path}' in the model's folder is a link that leads nowhere",
-                hint=f"remove it (rm {folder.path / path}), or put what it leads to where the server runs",
+                hint=f"remove it (rm {folder.at(path)}), or put what it leads to where the server runs",
                 location=place(context, path),
             )
 
@@ -38,10 +38,11 @@ def _out(context: ModelContext) -> Iterator[Finding]:
     for path, facts in sorted(folder.entries.items()):
         if facts.kind not in ("link", "nowhere") or path.count("/") > 1 or (facts.kind == "nowhere" and "/" not in path):
             continue
+        at = folder.at(path)
         leads = f"leads out of the repository; {_OUT}" if facts.kind == "link" else "leads nowhere; Triton's log complains of it"
         yield Finding(
             f"'{path}' is a link that {leads}",
-            hint=f'put the file itself there: cp --remove-destination "$(readlink -f {path})" {path}' if facts.kind == "link" else f"rm {path}",
+            hint=f'put the file itself there: cp --remove-destination "$(readlink -f {at})" {at}' if facts.kind == "link" else f"rm {at}",
             location=place(context, path),
         )
 

@@ -69,15 +69,15 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
         assert folder is not None
         if path in folder.entries:
             kind = "folder" if folder.entries[path].kind == "folder" else "link that leads nowhere"
-            found, hint = f"; it is a {kind}", f"put the file itself at {context.name}/{path}"
+            found, hint = f"; it is a {kind}", f"put the file itself at {folder.at(path)}"
         elif alike:
             found, hint = f"; it holds {', '.join(alike)}", f'write `default_model_filename: "{alike[0]}"` with the name of the one to serve'
         elif name in folder.entries and folder.entries[name].kind == "file":
-            found, hint = f"; {name} lies beside it, in the model's folder", f"mv {name} {version}/"
+            found, hint = f"; {name} lies beside it, in the model's folder", f"mv {folder.at(name)} {folder.at(version)}"
         else:
             held = [entry for entry in folder.files_in(version) if not entry.startswith(".")]
             found = f"; it holds {', '.join(held[:4])}{', ...' if len(held) > 4 else ''}" if held else "; it is empty"
-            hint = f"put the model file at {context.name}/{path}"
+            hint = f"put the model file at {folder.at(path)}"
         if context.resolved.backend == "python" and not (path in folder.entries and folder.entries[path].kind == "folder"):
             found += "; the python backend waits for it without an end (seen with release 24.10), so that the server never gets ready"
         yield Finding(f"version {version} has no {posixpath.relpath(path, version)}{found}", hint=hint, location=place(context, version))
@@ -114,9 +114,10 @@ def _misnamed(context: ModelContext) -> Iterator[Finding]:
         if len(alike) != 1:
             continue
         message = f"version {version} has no {posixpath.relpath(path, version)}, which the {context.resolved.backend} backend opens; it has {alike[0]}"
-        hint = f'write `default_model_filename: "{alike[0]}"`, or mv {version}/{alike[0]} {path}'
-        if not context.has_config or not (context.config.backend or context.config.platform):
-            hint = f"mv {version}/{alike[0]} {path}"
+        assert context.folder is not None
+        hint = f"mv {context.folder.at(f'{version}/{alike[0]}')} {context.folder.at(path)}"
+        if context.has_config and (context.config.backend or context.config.platform):
+            hint = f'write `default_model_filename: "{alike[0]}"`, or {hint}'
         key = ("default_model_filename",) if context.config.default_model_filename else ()
         yield Finding(message, key, hint, None if key and context.has_config else place(context, f"{version}/{alike[0]}"))
 
@@ -132,7 +133,7 @@ def _absent_by_gpu(context: ModelContext) -> Iterator[Finding]:
         lacking = [version for version, path in paths.items() if path not in folder.entries and path not in kept]
         if lacking:
             message = f"GPUs of compute capability {capability} load {name}, and version{'s' * (len(lacking) > 1)} {', '.join(lacking)} has no such file"
-            hint = f"put the file at {context.name}/{lacking[0]}/{name}, or remove the entry"
+            hint = f"put the file at {folder.at(f'{lacking[0]}/{name}')}, or remove the entry"
             yield Finding(message, ("cc_model_filenames", capability), hint)
 
 

@@ -57,7 +57,7 @@ def _not_built(context: ModelContext) -> Iterator[Finding]:
         path = PurePosixPath(name, context.resolved.filename).as_posix()
         if path in expected and path not in context.folder.entries:
             message = f"{path} is not built yet: its config says that it is made on the machine that serves it"
-            hint = f"run the build script in {context.folder.path.parent.name}.artifacts/{context.name} in the release's container"
+            hint = f"run the build script in {context.folder.path.parent}.artifacts/{context.name} in the release's container"
             yield Finding(message, ("default_model_filename",), hint, Location(str(context.folder.path / path)))
 
 

@@ -89,7 +89,7 @@ def _initial_data(folder: ModelFolder | None, label: str, place: Key, initial: A
         yield Finding(
             f"the initial state of {label} is to be read from {path}, and there is no such file in the model's folder",
             (*place, "data_file"),
-            f"put the file at {path}",
+            f"put the file at {folder.at(path)}",
         )
         return
     needed = _bytes(initial)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
 from tritongen.rules.context import ModelContext
@@ -31,7 +30,7 @@ def _ignored(context: ModelContext) -> Iterator[Finding]:
         taken = wanted in folder.subfolders
         yield Finding(
             f"'{name}' is no version: {why}" + ("" if context.versions.available else "; no version is left"),
-            hint=f"mv {name} <another whole number>; {wanted} is taken" if taken else f"mv {name} {wanted}",
+            hint=f"mv {folder.at(name)} {folder.at()}/<another whole number>; {wanted} is taken" if taken else f"mv {folder.at(name)} {folder.at(wanted)}",
             location=place(context, name),
             consequence=Consequence.IGNORED if context.versions.available else Consequence.REFUSED,
         )
@@ -40,6 +39,8 @@ def _ignored(context: ModelContext) -> Iterator[Finding]:
 def _misread(context: ModelContext) -> Iterator[Finding]:
     if not _known(context):
         return
+    folder = context.folder
+    assert folder is not None
     for number, name in sorted(context.versions.folders.items()):
         if name == str(number) and number >= 0:
             continue
@@ -48,7 +49,7 @@ def _misread(context: ModelContext) -> Iterator[Finding]:
         yield Finding(
             f"'{name}' is read as version {number}, which Triton then looks for in a folder '{opened}', and there is none"
             + ("" if loaded else "; the version policy does not pick it now"),
-            hint=f"mv {'-- ' if name.startswith('-') else ''}{shlex.quote(name)} {abs(number)}",
+            hint=f"mv {folder.at(name)} {folder.at(str(abs(number)))}",
             location=place(context, name),
             consequence=Consequence.REFUSED if loaded else Consequence.FRAGILE,
         )
@@ -57,11 +58,13 @@ def _misread(context: ModelContext) -> Iterator[Finding]:
 def _too_large(context: ModelContext) -> Iterator[Finding]:
     if not _known(context):
         return
+    folder = context.folder
+    assert folder is not None
     for name, why in sorted(context.versions.ignored.items()):
         if "64 bits" in why:
             yield Finding(
                 f"the version folder '{name}' is a number beyond 64 bits; the whole server crashes when it looks at this model (tried on 24.10)",
-                hint=f"mv {name} <a number below 2^63>",
+                hint=f"mv {folder.at(name)} {folder.at()}/<a number below 2^63>",
                 location=place(context, name),
             )
 

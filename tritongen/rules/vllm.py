@@ -64,7 +64,7 @@ def _missing(context: ModelContext) -> Iterator[Finding]:
         others = [name for name in folder.files_in(version) if name.endswith(".json")]
         beside = ENGINE_ARGUMENTS in folder.entries
         found = "; one lies beside it, in the model's folder" if beside else f"; it holds {', '.join(others[:4])}" if others else ""
-        hint = f"mv {ENGINE_ARGUMENTS} {version}/" if beside else f"write {context.name}/{version}/{ENGINE_ARGUMENTS}: {_EXAMPLE}"
+        hint = f"mv {folder.at(ENGINE_ARGUMENTS)} {folder.at(version)}" if beside else f"write {folder.at(f'{version}/{ENGINE_ARGUMENTS}')}: {_EXAMPLE}"
         yield Finding(
             f"version {version} has no {ENGINE_ARGUMENTS}, from which the vLLM backend takes its engine's arguments{found}", (), hint, place(context, version)
         )

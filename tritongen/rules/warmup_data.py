@@ -66,7 +66,7 @@ def _file_problem(folder: ModelFolder, item: Any) -> tuple[str, str, Consequence
     if path.startswith("../"):
         return (
             f"the file '{name}' lies outside the model's folder",
-            f"copy it to {_FOLDER}/{posixpath.basename(name)} and write its bare name",
+            f"copy it to {folder.at(f'{_FOLDER}/{posixpath.basename(name)}')} and write its bare name",
             Consequence.FRAGILE,
         )
     facts = folder.entries.get(path)
@@ -115,9 +115,9 @@ def _elsewhere(folder: ModelFolder, name: str) -> str:
     base = posixpath.basename(name)
     found = next((path for path, facts in sorted(folder.entries.items()) if base and facts.kind == "file" and posixpath.basename(path) == base), None)
     return (
-        f"mkdir -p {_FOLDER} && mv {found} {_FOLDER}/{base}"
+        f"mkdir -p {folder.at(_FOLDER)} && mv {folder.at(found)} {folder.at(f'{_FOLDER}/{base}')}"
         if found and name == base
-        else f"put the file at {_FOLDER}/{name or '<name>'}, or write `zero_data: true`"
+        else f"put the file at {folder.at(_FOLDER)}/{name or '<name>'}, or write `zero_data: true`"
     )
 
 

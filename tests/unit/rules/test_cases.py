@@ -3,6 +3,9 @@
 Cases lie in tests/rules/<CODE>/bad*/ and good*/, as trees of text (see tests/rules/building.py).
 """
 
+import os
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -24,6 +27,18 @@ def test_a_case_raises_exactly_what_it_is_named_after(case, tmp_path):
     root = build_tree(case, tmp_path / "repository")
     codes = {diagnostic.code for diagnostic in evaluate_paths(repositories(case, root), server_facts(case))}
     assert codes == ({case.parent.name} if case.name.startswith("bad") else set()) | beside(case)
+
+
+@pytest.mark.parametrize("case", [case for case in FOLDERS if case.name.startswith("bad")], ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_commands_in_hints_work_from_the_current_folder(case, tmp_path, monkeypatch):
+    """As the finding's own path does: what they move, remove or copy is there, and what they make is beside it."""
+    monkeypatch.chdir(tmp_path)
+    root = build_tree(case, Path("repository"))
+    for diagnostic in evaluate_paths(repositories(case, root), server_facts(case)):
+        for command, words in re.findall(r"\b(mv|rm|mkdir(?: -p)?|chmod \S+|put the \w+(?: \w+)? at) ([^\s,)`]+(?: [^\s,)`]+)?)", diagnostic.hint):
+            source, *targets = shlex.split(words)[: 2 if command == "mv" else 1]
+            assert command.startswith(("mkdir", "put")) or os.path.lexists(source), diagnostic.hint
+            assert all(word.startswith(f"{root}/") for word in (source, *targets)), diagnostic.hint
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
