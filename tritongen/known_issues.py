@@ -107,6 +107,13 @@ ISSUES: tuple[Issue, ...] = (
         last="26.01",
     ),
     Issue(
+        "no-external-data-outside",
+        "the onnxruntime backend refuses external data outside the folder of the model's file, be it by `..`, a link or an absolute path",
+        "put the data file beside the model's file, or use 26.01 or older",
+        "tried with ONNX Runtime 1.19.2, 1.20.1, 1.22.1 and 1.23.2, which read it, and 1.24.1, which does not",
+        first="26.02",
+    ),
+    Issue(
         "no-bf16-tensors",
         "the onnxruntime backend does not know tensors of TYPE_BF16",
         "use 26.03 or newer, or cast them to FP32 or FP16 inside the model",

@@ -6,6 +6,7 @@ its place:
     input x FP32 [N, 64]        a graph input; `?` is a dimension without a name, `[]` a scalar, `-` no shape at all
     optional b FP32 [16]        a graph input with an initializer
     output y FP32 [N, 16]       a graph output, computed from the first input's sizes
+    external w ../w.bin         an initializer of two floats, whose bytes lie in that file
     opset 17
     ir 9
 
@@ -106,6 +107,11 @@ def build_onnx(text: str) -> bytes:
                         np.zeros([dim if isinstance(dim, int) else 1 for dim in shape or []], dtypes.from_wire(match["dtype"]).numpy), match["name"]
                     )
                 )
+        elif line.startswith("external "):
+            _, name, location = line.split(maxsplit=2)
+            weight = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+            weight.external_data.add(key="location", value=location)
+            initializers.append(weight)
         elif line.startswith("opset "):
             opset = int(line.split()[1])
         elif line.startswith("ir "):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.server import models
@@ -125,3 +126,21 @@ def test_explicit_control_loads_what_is_named(tmp_path, options):
         assert server.models.get("other") != "READY"
     assert server.wait() == 0
     assert server.models["wanted"] == "READY", "the states seen last stay known"
+
+
+@pytest.mark.parametrize(("release", "explained"), [("24.10", True), ("26.02", False)])
+def test_external_data_that_the_release_would_read_is_refused_with_that_said(release, explained, tmp_path, options):
+    """The onnxruntime here is newer than that of the release that the server stands for."""
+    folder = models.put(tmp_path, "outside", None, models.LINEAR)
+    path = folder / "1/model.onnx"
+    onnx.save(models.linear(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    (folder / "1/w.bin").rename(folder / "w.bin")
+    graph = onnx.load(path, load_external_data=False)
+    for tensor in graph.graph.initializer:
+        next(entry for entry in tensor.external_data if entry.key == "location").value = "../w.bin"
+    path.write_bytes(graph.SerializeToString())
+    with pytest.raises(ServerStartError) as caught:
+        start(tmp_path, options(release=release))
+    reason = caught.value.reasons["outside"]
+    assert "External data path" in reason
+    assert (f"release {release} would load it" in reason) is explained

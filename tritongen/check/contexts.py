@@ -102,7 +102,7 @@ def _model_file(folder: ModelFolder, name: str) -> ModelFile:
         return ModelFile()
     path = folder.path / name
     try:
-        signature = read_onnx(path)
+        signature = read_onnx(path, confined=False)
     except ModelFileError as error:
         return ModelFile(problems=error.diagnostics)
     return ModelFile(signature, refine=partial(refine_outputs, path, signature))

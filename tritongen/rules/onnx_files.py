@@ -6,18 +6,22 @@ import re
 from collections.abc import Iterator
 
 from tritongen.diagnostics import Diagnostic, Location
+from tritongen.known_issues import find_issue
 from tritongen.releases import RELEASES, Release
 from tritongen.rules.context import ModelContext
 from tritongen.rules.ortload import Problem, limits_of, too_new
 from tritongen.rules.rule import Consequence, Finding, Rule
+from tritongen.signature.external import BESIDE, outside_files
 from tritongen.signature.onnx import UNSEEN
 
 _RECORDED = "recorded by running NVIDIA's backend of release 24.10"
+_CONFINED = find_issue("no-external-data-outside")
 _GENERATED = re.compile(r"\d+|onnx::\w+|(input|output|x|y)\.\d+")
 
 
 def _files(context: ModelContext) -> Iterator[Finding]:
     if context.is_onnx:
+        yield from _outside(context)
         said: dict[Diagnostic, None] = {problem: None for file in context.models.values() for problem in file.problems}
         for problem in said:
             seen = problem.consequence != UNSEEN
@@ -29,6 +33,20 @@ def _files(context: ModelContext) -> Iterator[Finding]:
                 consequence=None if seen else Consequence.FRAGILE,
                 follows="" if seen else UNSEEN,
             )
+
+
+def _outside(context: ModelContext) -> Iterator[Finding]:
+    """External data where only some releases read it."""
+    release = context.server.release
+    refused = release is not None and _CONFINED.holds_in(release)
+    where = f"in release {release.name}" if release is not None and refused else f"from release {_CONFINED.first} on"
+    said: dict[str, None] = {}
+    for file in context.models.values():
+        for message in outside_files(file.signature.external_data).values() if file.signature is not None else ():
+            said[message] = None
+    for message in said:
+        text = f"{message}; {where} {_CONFINED.text} (TG033)"
+        yield Finding(text, ("default_model_filename",), BESIDE, consequence=None if refused else Consequence.FRAGILE)
 
 
 def _generated_names(context: ModelContext) -> Iterator[Finding]:

@@ -89,6 +89,8 @@ def _stands_for(options: ServerOptions) -> list[str]:
     settings = [f"tritongen-release={release.name}", f"tritongen-onnxruntime={release.onnxruntime}"]
     if find_issue("no-bf16-tensors").holds_in(release):
         settings.append("tritongen-bf16=false")
+    if not find_issue("no-external-data-outside").holds_in(release):
+        settings.append("tritongen-reads-outside=true")
     if options.strict:
         settings.append("tritongen-strict=true")
     return settings

@@ -1,8 +1,9 @@
 """External data: tensors whose bytes lie in files beside the model. Reads the references and checks them against the files that are there.
 
-ONNX Runtime's rules, found by trying 1.32: a location is relative and stays, with symlinks resolved, inside the model's folder or inside the folder of the
-file that a linked model points to (a model cache keeps both as links into one store); offset and length are plain decimal numbers, and a length other than
-0 equals what the shape and the type need. A location that leaves the folder by `..` and comes back is refused here: it must also hold for a copy of the model.
+ONNX Runtime's rules, found by trying 1.19 to 1.32: from 1.24.1 on a location is relative and stays, with symlinks resolved, inside the model's folder or
+inside the folder of the file that a linked model points to (a model cache keeps both as links into one store), while older ones read any file; offset and
+length are plain decimal numbers, and a length other than 0 equals what the shape and the type need. Where the model is to be copied (`confined`), a location
+that leaves the folder by `..` and comes back is refused too: it must also hold for the copy.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
@@ -31,6 +32,10 @@ _BITS = {
     **dict.fromkeys((25, 26), 2),
     15: 128,
 }
+BESIDE = "put the data file beside the model and save the model again: onnx.save(model, path, save_as_external_data=True, location='weights.data')"
+"""What to do about a data file outside the model's folder."""
+
+_NOT_COPIED = "a copy of the model would lack its weights; ONNX Runtime refuses the file from 1.24.1 on"
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 
 
@@ -43,11 +48,11 @@ class _DataFile:
     last: str = ""
 
 
-def read_external(tensors: Sequence[Tensor], model: Path) -> tuple[tuple[ExternalData, ...], list[Diagnostic]]:
+def read_external(tensors: Sequence[Tensor], model: Path, *, confined: bool = True) -> tuple[tuple[ExternalData, ...], list[Diagnostic]]:
     """The references of a model's tensors to other files, in the file's order, and everything that is wrong with them.
 
-    Findings: TG024 a data file is a Git LFS pointer, TG033 outside the model's folder, TG034 missing or unreadable, TG035 too short, TG036 a reference that
-    contradicts itself. One finding per data file, not per tensor.
+    Findings: TG024 a data file is a Git LFS pointer, TG033 outside the model's folder (where it is `confined` to that), TG034 missing or unreadable, TG035
+    too short, TG036 a reference that contradicts itself. One finding per data file, not per tensor. Files outside are not opened.
     """
     found: list[ExternalData] = []
     files: dict[str, _DataFile] = {}
@@ -73,9 +78,32 @@ def read_external(tensors: Sequence[Tensor], model: Path) -> tuple[tuple[Externa
         )
         for problem, names in unusable.items()
     ]
+    ways = {location: _way_out(location, model, confined=confined) for location in files}
     for location, file in files.items():
-        findings += _file_findings(location, file, model)
-    return tuple(found), findings
+        if not ways[location]:
+            findings += _file_findings(location, file, model)
+        elif confined:
+            findings.append(_finding("TG033", model, f"{_lies(location, ways[location])}; it holds {_listed(file.tensors)}", BESIDE, _NOT_COPIED))
+        elif not PurePosixPath(location).is_absolute() and not os.path.exists(model.parent / location):  # noqa: PTH110 - Path.exists may raise
+            findings.append(_missing(location, file, model))
+    return tuple(replace(reference, outside=ways[reference.location]) for reference in found), findings
+
+
+def _way_out(location: str, model: Path, *, confined: bool) -> str:
+    """How a location leaves the model's folder; empty where it does not. A confined one must not even leave it on its way."""
+    if PurePosixPath(location).is_absolute():
+        return "an absolute path"
+    leaves = confined and PurePosixPath(os.path.normpath(location)).parts[:1] == ("..",)
+    return "a path that leads out of the model's folder" if leaves or not _inside(model.parent / location, model) else ""
+
+
+def _lies(location: str, way: str) -> str:
+    return f"external data lies at {location!r}, {way}"
+
+
+def outside_files(found: Sequence[ExternalData]) -> dict[str, str]:
+    """Location → what to say of it, for every data file outside the model's folder."""
+    return {reference.location: _lies(reference.location, reference.outside) for reference in found if reference.outside}
 
 
 def _reference_problem(tensor: Tensor) -> str:
@@ -114,11 +142,6 @@ def _file_findings(location: str, file: _DataFile, model: Path) -> list[Diagnost
     """What is wrong with one data file, checked against the file system."""
     holds = f"it holds {_listed(file.tensors)}"
     folder = model.parent
-    outside = PurePosixPath(os.path.normpath(location)).parts[:1] == ("..",)
-    if PurePosixPath(location).is_absolute() or outside or not _inside(folder / location, model):
-        why = "an absolute path" if PurePosixPath(location).is_absolute() else "a path that leads out of the model's folder"
-        hint = "put the data file beside the model and save the model again: onnx.save(model, path, save_as_external_data=True, location='weights.data')"
-        return [_finding("TG033", model, f"external data lies at {location!r}, {why}; {holds}", hint)]
     path = folder / location
     try:
         status = path.stat()
@@ -127,10 +150,7 @@ def _file_findings(location: str, file: _DataFile, model: Path) -> list[Diagnost
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
     except FileNotFoundError:
-        hint = f"copy {location} to {folder}; it was written together with the model"
-        if "\\" in location:
-            hint = "the model was saved on Windows: save it again with a location without backslashes"
-        return [_finding("TG034", model, f"the external data file {location!r} is missing; {holds}", hint)]
+        return [_missing(location, file, model)]
     except OSError as error:
         return [_finding("TG034", path, f"the external data file cannot be read: {error.strerror}; {holds}", "check its name, its permissions and its folder")]
     if status.st_size >= file.end:
@@ -140,6 +160,13 @@ def _file_findings(location: str, file: _DataFile, model: Path) -> list[Diagnost
         return [_finding("TG024", path, f"{pointer[1]}; {holds}", pointer[2])]
     message = f"the external data file has {status.st_size:,} bytes, but {file.last} ends at byte {file.end:,}"
     return [_finding("TG035", path, message, "copy or download the data file again; it is cut short or belongs to another export")]
+
+
+def _missing(location: str, file: _DataFile, model: Path) -> Diagnostic:
+    hint = f"copy {location} to {model.parent}; it was written together with the model"
+    if "\\" in location:
+        hint = "the model was saved on Windows: save it again with a location without backslashes"
+    return _finding("TG034", model, f"the external data file {location!r} is missing; it holds {_listed(file.tensors)}", hint)
 
 
 def _inside(target: Path, model: Path) -> bool:
@@ -159,5 +186,5 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 2 else f"{shown} and {len(names) - 2:,} more"
 
 
-def _finding(code: str, path: Path, message: str, hint: str) -> Diagnostic:
-    return Diagnostic(code, message, Location(str(path)), REFUSED, hint)
+def _finding(code: str, path: Path, message: str, hint: str, consequence: str = REFUSED) -> Diagnostic:
+    return Diagnostic(code, message, Location(str(path)), consequence, hint)

@@ -36,7 +36,7 @@ _LACKING = {
 }  # fmt: skip  # ONNX's names of the types that no Triton protocol has
 
 
-def read_onnx(path: Path) -> Signature:
+def read_onnx(path: Path, *, confined: bool = True) -> Signature:
     """Reads the signature of an ONNX model.
 
     Takes constant memory and a time that depends on the number of nodes and tensors, not on the size of the weights. External data files are looked at (they
@@ -46,6 +46,10 @@ def read_onnx(path: Path) -> Signature:
 
         for tensor in read_onnx(Path("resnet50.onnx")).inputs:
             print(tensor.describe())  # data FP32 [N, 3, 224, 224]
+
+    Args:
+        path: the file.
+        confined: whether its external data must lie in its folder, so that it can be copied with it; else `ExternalData.outside` says where it does not.
 
     Raises:
         ModelFileError: with every problem of the file, codes TG020 to TG038.
@@ -63,7 +67,7 @@ def read_onnx(path: Path) -> Signature:
         other = recognise_text(head)
         if other:
             raise refuse(other[0], path, *other[1:])
-    return _signature(model, path, size)
+    return _signature(model, path, size, confined=confined)
 
 
 def _not_a_model(path: Path, head: bytes, error: WireError) -> ModelFileError:
@@ -79,12 +83,12 @@ def _not_a_model(path: Path, head: bytes, error: WireError) -> ModelFileError:
     return refuse("TG027", path, f"the file is not an ONNX model, or it is damaged: {error}", _AGAIN)
 
 
-def _signature(model: ModelProto, path: Path, size: int) -> Signature:
+def _signature(model: ModelProto, path: Path, size: int, *, confined: bool) -> Signature:
     """Judges the facts. Raises ModelFileError with everything that is wrong."""
     listed_inputs, optional_inputs = _split_inputs(model)
     inputs, findings = _border("input", listed_inputs, path)
     outputs, output_findings = _border("output", model.outputs, path)
-    external_data, external_findings = read_external(model.external, path)
+    external_data, external_findings = read_external(model.external, path, confined=confined)
     findings = _model_findings(model, path, size) + findings + output_findings + external_findings
     if findings:
         raise ModelFileError(dict.fromkeys(findings))

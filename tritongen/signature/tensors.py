@@ -62,12 +62,14 @@ class ExternalData:
         offset: first byte in that file.
         length: number of bytes, or None where the model file does not say (then: to the end of the file).
         tensor: the initializer's name.
+        outside: how the file lies outside the model's folder, links resolved, in words; empty where it lies inside.
     """
 
     location: str
     offset: int
     length: int | None
     tensor: str
+    outside: str = ""
 
 
 @dataclass(frozen=True)

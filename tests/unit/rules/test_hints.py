@@ -1,7 +1,10 @@
 """Hints that name what is left, and only the nearest of many."""
 
+import pytest
+
 from tests.rules.building import build_onnx
 from tritongen.check.evaluate import evaluate_path
+from tritongen.releases import find_release
 from tritongen.rules import ServerFacts
 
 STEP = 'step {{ model_name: "{}" model_version: -1 input_map {{ key: "x" value: "A" }} output_map {{ key: "y" value: "Z" }} }}'
@@ -36,6 +39,19 @@ def test_the_free_input_is_suggested(tmp_path):
     onnx(tmp_path, graph, f'input {{ name: "x" data_type: TYPE_FP32 dims: [4] }}\n{control}\n')
     (finding,) = found(tmp_path, "TG342")
     assert 'name: "begin"' in finding.hint
+
+
+@pytest.mark.parametrize(("release", "severity"), [(None, "advice"), ("24.10", "advice"), ("26.01", "advice"), ("26.02", "error"), ("26.10", "error")])
+@pytest.mark.parametrize("location", ["../w.bin", "/nowhere/w.bin", "link.bin"])
+def test_external_data_outside_is_refused_from_the_release_on_that_refuses_it(location, release, severity, tmp_path):
+    onnx(tmp_path, f"input x FP32 [N, 4]\noutput y FP32 [N, 4]\nexternal w {location}\n", 'input { name: "x" data_type: TYPE_FP32 dims: [4] }\n')
+    (tmp_path / "m/w.bin").write_bytes(bytes(8))
+    (tmp_path / "m/1/link.bin").symlink_to("../w.bin")
+    facts = ServerFacts(find_release(release) if release else None)
+    (finding,) = [diagnostic for diagnostic in evaluate_path(tmp_path, facts) if diagnostic.code == "TG340"]
+    assert finding.severity.value == severity
+    assert location in finding.message
+    assert "26.02" in finding.message or release == "26.10"
 
 
 def ensemble(root, step):

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from tritongen.server.backends.onnxruntime import host, providers, settings
+from tritongen.server.backends.onnxruntime import host, providers, release, settings
 from tritongen.server.backends.onnxruntime.errors import RefusedError, ort_message
 
 CPU = ("CPUExecutionProvider", {})
@@ -117,3 +117,17 @@ def test_settings_of_the_servers_command_line():
 def test_onnxruntimes_errors_read_as_in_nvidias_backend():
     assert ort_message(RuntimeError("[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Protobuf parsing failed.")) == "onnx runtime error 7: Protobuf parsing failed."
     assert ort_message(RuntimeError("something else")) == "onnx runtime error: something else"
+
+
+@pytest.mark.parametrize(
+    ("message", "reads", "said"),
+    [
+        ("External data path escapes model directory", "true", True),
+        ("Absolute path not allowed for external data location", "true", True),
+        ("External data path escapes model directory", "", False),
+        ("Protobuf parsing failed.", "true", False),
+    ],
+)
+def test_a_refusal_that_the_release_does_not_share_says_so(message, reads, said):
+    wanted = release.target({"tritongen-release": "24.10", "tritongen-onnxruntime": "1.19.2", "tritongen-reads-outside": reads})
+    assert ("release 24.10 would load it" in release.confined_since(message, wanted)) is said

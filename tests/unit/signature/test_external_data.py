@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from tritongen.errors import ModelFileError
 from tritongen.signature import ExternalData, read_onnx
 
 Save = Callable[..., Path]
@@ -106,6 +107,24 @@ def test_a_location_that_leaves_the_folder_and_comes_back(put, save: Save, probl
     path = put(external(location="../models/w.bin"), "models/model.onnx")
     assert loads(path)
     assert set(problems(path)) == {"TG033"}
+
+
+@pytest.mark.parametrize(
+    ("location", "outside"),
+    [("w.bin", ""), ("../{folder}/w.bin", ""), ("../w.bin", "a path that leads out of the model's folder"), ("/nowhere/w.bin", "an absolute path")],
+)
+def test_a_model_that_stays_where_it_is_may_have_its_data_anywhere(location, outside, put, save: Save, tmp_path: Path) -> None:
+    save(FOUR_FLOATS, "w.bin")
+    (tmp_path.parent / "w.bin").write_bytes(FOUR_FLOATS)
+    path = put(external(location=location.format(folder=tmp_path.name)))
+    (found,) = read_onnx(path, confined=False).external_data
+    assert found.outside == outside
+
+
+def test_data_outside_that_is_missing_is_missing(put, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError) as raised:
+        read_onnx(put(external(location="../nowhere.bin")), confined=False)
+    assert [finding.code for finding in raised.value.diagnostics] == ["TG034"]
 
 
 def test_a_location_that_is_not_utf8(model, save: Save, problems: Problems) -> None:

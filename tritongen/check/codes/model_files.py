@@ -90,7 +90,8 @@ ENTRIES = (
         "TG033",
         "external-data-outside",
         "External data lies in the model's folder.",
-        "ONNX Runtime refuses paths that leave it, and a copy of the folder would lack the weights.",
+        "A copy of the folder lacks the weights, and ONNX Runtime 1.24.1 and newer (releases from 26.02 on) refuse absolute paths and paths and links that "
+        "leave it; older ones read them.",
         "Put the data file beside the model and save it again with a relative location.",
     ),
     _entry(

@@ -129,7 +129,8 @@ def _open(path: Path, options: Any, chosen: Any, target: release.Target) -> Any:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=[name for name, _ in chosen], provider_options=[given for _, given in chosen])
     except ORT_ERRORS as error:
-        raise RefusedError(ort_message(error)) from error
+        message = ort_message(error)
+        raise RefusedError(message + release.confined_since(message, target)) from error
     if target.strict:
         release.newer_than(path, target)
     return session

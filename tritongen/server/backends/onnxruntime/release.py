@@ -7,6 +7,7 @@ onnxruntime does not say which operator sets and which IR version a file is stam
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import BinaryIO
 
 from .errors import RefusedError
 from .verdicts import ortload
+
+_OUTSIDE = re.compile(r"External data path (validation failed|escapes)|Absolute path not allowed for external data")
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _IR_VERSION, _OPSET_IMPORT = 1, 8
@@ -29,12 +32,14 @@ class Target:
         onnxruntime: the version of ONNX Runtime in it; empty where that is not known.
         strict: refuse what that release refuses, in place of a remark.
         bf16: whether the onnxruntime backend of that release knows BF16.
+        reads_outside: whether its ONNX Runtime reads external data outside the folder of the model's file.
     """
 
     release: str
     onnxruntime: str
     strict: bool
     bf16: bool
+    reads_outside: bool
 
 
 def target(settings: Mapping[str, str]) -> Target:
@@ -44,6 +49,17 @@ def target(settings: Mapping[str, str]) -> Target:
         settings.get("tritongen-onnxruntime", ""),
         settings.get("tritongen-strict") == "true",
         settings.get("tritongen-bf16") != "false",
+        settings.get("tritongen-reads-outside") == "true",
+    )
+
+
+def confined_since(message: str, wanted: Target) -> str:
+    """What to add to an error of this onnxruntime about external data outside the model's folder, which the target's would read; empty else."""
+    if not wanted.reads_outside or _OUTSIDE.search(message) is None:
+        return ""
+    return (
+        f"; release {wanted.release} would load it: its ONNX Runtime {wanted.onnxruntime} reads external data outside the folder of the model's file, and the "
+        "newer one here does not. Put the data file beside the model's file, where every release reads it"
     )
 
 
