@@ -157,6 +157,8 @@ class Binder(MapNotes):
         self._set_entry(target, value_field, key, value_node, (*map_path, key), Place(node.start, start))
 
     def _set_entry(self, target: Any, field: FieldTable, key: Any, node: Field | None, path: Path, place: Place) -> None:
+        if path in self.places:
+            self.replaced.append((place.value, path))
         self.places[path] = place
         if field.kind is not Kind.MESSAGE:
             value = self.entry_scalar(field, node)

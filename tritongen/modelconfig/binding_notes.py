@@ -46,7 +46,8 @@ class Level(NamedTuple):
 class FieldNotes:
     """Collects findings about fields; `levels` are the messages being filled, from the outside in, `moved` the fields found at the wrong
     level. `places` tells where fields are, and `lists` where the items of lists of plain values are. `settled` holds the starts of those faults of the text's
-    form that a finding made here says better, since it knows the field. `unfilled` are strings that hold a place of a template: no mistake of the text.
+    form that a finding made here says better, since it knows the field. `unfilled` are strings that hold a place of a template, `replaced` entries of
+    maps whose key was given before: no mistakes of the text.
     """
 
     def __init__(self, text: str) -> None:
@@ -58,6 +59,7 @@ class FieldNotes:
         self.moved: list[tuple[Level, Field, tuple[str, ...]]] = []
         self.settled: set[int] = set()
         self.unfilled: list[tuple[int, str]] = []
+        self.replaced: list[tuple[int, Path]] = []
         self.places: dict[Path, Place] = {}
         self.lists: dict[Path, list[int]] = {}
         self._lines = SourceText("", text)

@@ -202,7 +202,18 @@ def _with_findings(path: str, source: bytes, codec: str, config: Any, findings: 
 
 def _notes(binder: Binder, shown: SourceText) -> tuple[Diagnostic, ...]:
     """What the parser accepts, and was hardly meant."""
-    return tuple(
+    twice = tuple(
+        Diagnostic(
+            "TG213",
+            _presentable(f"'{path[-1]}' is given twice in '{path[-2]}'; this entry replaces the one before"),
+            shown.location(start),
+            "the parser keeps the last entry of a key: Triton never sees the value before",
+            "remove one of the two, or correct its key",
+            severity=Severity.WARNING,
+        )
+        for start, path in binder.replaced[:MAX_FINDINGS]
+    )
+    return twice + tuple(
         Diagnostic(
             "TG205",
             _presentable(f"{show(content)} is a place of a template that was not filled"),

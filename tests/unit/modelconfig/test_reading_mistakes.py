@@ -570,3 +570,29 @@ def test_a_place_of_a_template_in_a_string_is_a_warning_whether_the_file_parses_
 )
 def test_dollars_that_may_be_meant_are_no_places_of_a_template(text):
     assert read_config(encoded(text), "config.pbtxt").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('parameters { key: "A" value { string_value: "1" } }\nparameters { key: "A" value { string_value: "2" } }\n', 2, "'A' is given twice in 'parameters'"),
+        ('metric_tags [ { key: "A" value: "1" }, { key: "A" value: "1" } ]\n', 1, "'A' is given twice in 'metric_tags'"),
+        (
+            'ensemble_scheduling { step { input_map { key: "x" value: "a" } input_map { value: "b" key: "x" } } }\n',
+            1,
+            "'x' is given twice in 'input_map'",
+        ),
+    ],
+)
+def test_a_key_given_twice_in_a_map_parses_and_is_said(text, line, said):
+    read = read_config(text.encode(), "config.pbtxt")
+    (note,) = read.notes
+    assert read.ok
+    assert (note.code, note.severity) == ("TG213", Severity.WARNING)
+    assert said in note.message
+    assert note.location.line == line
+
+
+def test_the_same_key_in_different_maps_is_fine():
+    text = 'parameters { key: "A" value { string_value: "1" } }\nmetric_tags { key: "A" value: "1" }\n'
+    assert read_config(text.encode(), "config.pbtxt").notes == ()

@@ -147,7 +147,8 @@ ENTRIES = (
         "TG213",
         "field-twice",
         "A field that is not repeated is given once.",
-        "Both places are shown; only one of the values can be meant.",
+        "Both places are shown; only one of the values can be meant. A key that is given twice in a map, as in parameters, parses: the last one counts, and "
+        "the finding is a warning.",
         "Remove one of the two.",
         "max_batch_size: 8\nmax_batch_size: 16",
         "max_batch_size: 16",
