@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from tritongen.rules.completed import Interface, interface, max_batch_size
+from tritongen.rules.completed import interface, max_batch_size
 from tritongen.rules.context import ModelContext
-from tritongen.rules.ensemble_graph import build_graph
+from tritongen.rules.ensemble_graph import Writer, build_graph
 from tritongen.rules.ensemble_steps import Models, ensembles, known_models
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 from tritongen.rules.shapes import written
 
 _STEP: Key = ("ensemble_scheduling", "step")
+Writers = Mapping[str, Sequence[Writer]]
 
 
 def _batch_sizes(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
     models = known_models(contexts)
     for context in ensembles(contexts):
         size = context.config.max_batch_size
+        written_by = build_graph(context.config).written if size > 1 else {}
         for index, step in enumerate(context.config.ensemble_scheduling.step):
             model = models.get(step.model_name)
             limit = max_batch_size(model) if model is not None else None
@@ -27,15 +28,16 @@ def _batch_sizes(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
                 message = f"max_batch_size is {size}, and step {index + 1} ('{step.model_name}') takes at most {limit}{origin}"
                 yield Finding(message, ("max_batch_size",), f"write `max_batch_size: {limit}`, or raise the model's", model=context.name)
             elif limit == 0 and size > 1:
-                yield from _unbatched(context, models, index, step)
+                yield from _unbatched(context, models, written_by, index)
 
 
-def _unbatched(context: ModelContext, models: Models, index: int, step: Any) -> Iterator[Finding]:
+def _unbatched(context: ModelContext, models: Models, written_by: Writers, index: int) -> Iterator[Finding]:
     """A step that does not batch, and whose inputs have no dimension to spare for the ensemble's batch. Such a dimension may stand in its dims."""
+    step = context.config.ensemble_scheduling.step[index]
     side = interface(models[step.model_name])
     tensors = {tensor.name: tensor for tensor in side.inputs} if side is not None else {}
     for inner in sorted(step.input_map):
-        rank = _rank(context, models, step.input_map[inner])
+        rank = _rank(context, models, written_by, step.input_map[inner])
         if inner in tensors and rank is not None and len(tensors[inner].dims) != rank:
             message = (
                 f"max_batch_size is {context.config.max_batch_size}, and step {index + 1} ('{step.model_name}') does not batch: its input '{inner}' is "
@@ -46,17 +48,17 @@ def _unbatched(context: ModelContext, models: Models, index: int, step: Any) -> 
             return
 
 
-def _rank(context: ModelContext, models: Models, tensor: str) -> int | None:
+def _rank(context: ModelContext, models: Models, written_by: Writers, tensor: str) -> int | None:
     """With how many dimensions, that of the batch counted, a tensor comes to a step; None where that is not known."""
     for own in context.config.input:
         if own.name == tensor:
             return None if own.HasField("reshape") else 1 + len(own.dims)
-    for index, inner in build_graph(context.config).written.get(tensor, ()):
-        writer = models.get(context.config.ensemble_scheduling.step[index].model_name)
-        side: Interface | None = interface(writer) if writer is not None else None
-        for output in side.outputs if side is not None else ():
-            if side is not None and output.name == inner:
-                return len(output.dims) + (1 if side.batches else 0)
+    for index, inner in written_by.get(tensor, ()):
+        model = models.get(context.config.ensemble_scheduling.step[index].model_name)
+        side = interface(model) if model is not None else None
+        rank = next((len(output.dims) for output in side.outputs if output.name == inner), None) if side is not None else None
+        if side is not None and rank is not None:
+            return rank + (1 if side.batches else 0)
     return None
 
 

@@ -58,7 +58,8 @@ def _unavailable(model: ModelContext | None) -> str:
     if model is None or model.folder is None:
         return ""
     if not model.parses:
-        return "" if model.folder.config_is_out_of_reach else "its config.pbtxt cannot be read"
+        unread = "its config.pbtxt cannot be read" if model.folder.config_problem else "its config.pbtxt does not parse"
+        return "" if model.folder.config_is_out_of_reach else unread
     return "its config has another name than its folder" if model.is_misnamed else ""
 
 
