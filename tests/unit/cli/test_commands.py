@@ -202,7 +202,7 @@ def test_schema_is_json_and_names_every_key(tritongen):
         (["render"], "Missing argument"),
         (["infer", "m", "-u", "localhost:8000"], "which protocol"),
         (["infer", "m", "-u", "grpc://localhost:99999"], "no valid port"),
-        (["infer", "m", "-u", "http://local host"], "not the address"),
+        (["infer", "m", "-u", "http://local host"], "the address has spaces"),
         (["infer", "m", "--shape", "x=3,4"], "not a shape"),
         (["infer", "m", "--shape", "x"], "NAME=VALUE"),
         (["infer", "m", "--input", "x=no.npy"], "cannot be read"),
