@@ -100,7 +100,7 @@ def answer(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> 
         return True
     if isinstance(call, calls.ServerLive | calls.ServerReady | calls.ModelReady) and status in (200, 400, 404):
         return status == 200
-    _check(status, body)
+    check(status, body)
     if isinstance(call, calls.LoadModel | calls.UnloadModel):
         return None
     found = _parsed(body)
@@ -116,7 +116,7 @@ def answer(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> 
 def infer_reply(status: int, headers: Mapping[str, str], body: bytes, *, serialise_s: float, wait_s: float) -> Reply:
     """The answer to an inference request. `headers` are looked up in lower case. Raises CallFailed where there is none."""
     start = time.perf_counter()
-    _check(status, body)
+    check(status, body)
     length = headers.get(HEADER_LENGTH.lower(), "")
     size = int(length) if length.isdigit() else len(body)
     header = _object(_parsed(body[:size]), "outputs")
@@ -135,7 +135,7 @@ def infer_reply(status: int, headers: Mapping[str, str], body: bytes, *, seriali
     )
 
 
-def _check(status: int, body: bytes) -> None:
+def check(status: int, body: bytes) -> None:
     """Raise CallFailed for an error status. Triton says what is wrong as `{"error": ...}`; another body is that of something in between."""
     if status == 200:
         return

@@ -1,0 +1,226 @@
+"""As many connections as the requests under way need, up to a limit. Knows neither protocol: each brings a `Wire`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Protocol
+
+from tritongen.client import calls
+from tritongen.client.calls import CallFailed, Reply, Status
+from tritongen.client.endpoint import Access, Endpoint
+from tritongen.errors import ConnectionFailed
+from tritongen.load.wire.answer import Answer, Prepared, failed
+from tritongen.load.wire.dial import Dialer, Dialled
+
+OPEN_S = 10.0
+"""Seconds for the first connection."""
+
+
+class Connection(Dialled, Protocol):
+    """One connection, open from when it is connected."""
+
+    places: int
+    """Requests that it takes now. 0 when it is full; stays 0 from when it is lost, or takes no more."""
+
+    def exchange(self, prepared: Prepared, timeout_s: float, keep: bool) -> asyncio.Future[Answer]:
+        """Send a request. The future always gets an answer, within `timeout_s` seconds. Needs a place."""
+        ...
+
+    def cancel(self, answer: asyncio.Future[Answer]) -> None:
+        """Nobody waits for this answer any longer."""
+        ...
+
+
+class Owner(Protocol):
+    """What a connection tells the pool that it belongs to."""
+
+    def freed(self, connection: Connection) -> None:
+        """It has places again."""
+        ...
+
+    def lost(self, connection: Connection) -> None:
+        """It will never have places again. May be told more than once."""
+        ...
+
+
+class Wire(NamedTuple):
+    """A protocol on the wire."""
+
+    alpn: str
+    connection: Callable[[Owner], Connection]
+    prepare: Callable[[calls.Infer, Endpoint, Access], Prepared]
+    decode: Callable[[Answer], Reply]
+
+
+class Sender(Protocol):
+    """What a load test sends with; `Pool` is one."""
+
+    async def open(self, timeout_s: float = OPEN_S) -> None:
+        """Make sure that the server is there. Raises ConnectionFailed."""
+        ...
+
+    def prepare(self, call: calls.Infer) -> Prepared:
+        """The bytes of a request. Raises InvalidInput or InputError for one that cannot be sent."""
+        ...
+
+    async def send(self, prepared: Prepared, timeout_s: float, *, keep: bool = False) -> Answer:
+        """Send a request and wait for its answer, for at most `timeout_s` seconds."""
+        ...
+
+    def decode(self, answer: Answer) -> Reply:
+        """The arrays of an answer that was kept. Raises CallFailed where it holds none."""
+        ...
+
+    async def close(self) -> None:
+        """End every connection; requests under way are answered `connection`."""
+        ...
+
+
+class Pool:
+    """Connections to one server, made in the event loop that opens it.
+
+    A request takes a connection that has a place; where there is none another one is opened, up to the limit, and at the limit it waits for its turn, in order.
+    What was lost is opened again by the next request that needs it. Time for all of that counts against the request's limit.
+    """
+
+    def __init__(self, endpoint: Endpoint, access: Access, wire: Wire, limit: int) -> None:
+        """`limit`: connections at once. Raises InputError (TG069) where a TLS file cannot be used."""
+        self._endpoint, self._access, self._wire, self._limit = endpoint, access, wire, limit
+        self._dialer = Dialer(endpoint, access, wire.alpn)
+        self._connections: set[Connection] = set()
+        self._free: dict[Connection, None] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._dialing = 0
+        self._closed = False
+
+    async def __aenter__(self) -> Pool:
+        await self.open()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.close()
+
+    async def open(self, timeout_s: float = OPEN_S) -> None:
+        """See `Sender`."""
+        try:
+            self.freed(await self._dial(timeout_s))
+        except CallFailed as failure:
+            hint = f"is a Triton listening at {self._endpoint.url}?"
+            raise ConnectionFailed(f"{self._endpoint.url}: {failure.said}", status=failure.word, hint=hint, sent=False) from failure
+
+    def prepare(self, call: calls.Infer) -> Prepared:
+        """See `Sender`."""
+        return self._wire.prepare(call, self._endpoint, self._access)
+
+    async def send(self, prepared: Prepared, timeout_s: float, *, keep: bool = False) -> Answer:
+        """See `Sender`. Fails by the answer's outcome, never by an exception."""
+        free = self._free
+        connection = free.popitem()[0] if free and not self._waiters else None
+        if connection is None or not connection.places:
+            start = time.monotonic()
+            try:
+                connection = await self._place(start + timeout_s)
+            except CallFailed as failure:
+                return failed(failure, received_s=time.perf_counter())
+            timeout_s -= time.monotonic() - start
+        answer = connection.exchange(prepared, timeout_s, keep)
+        if connection.places:
+            free[connection] = None
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            connection.cancel(answer)
+            raise
+
+    def decode(self, answer: Answer) -> Reply:
+        """See `Sender`."""
+        return self._wire.decode(answer)
+
+    async def close(self) -> None:
+        """See `Sender`."""
+        self._closed = True
+        for connection in list(self._connections):
+            connection.close(_closed())
+        self._wake(len(self._waiters))
+        await asyncio.sleep(0)  # transports end in the loop's next turn
+
+    def freed(self, connection: Connection) -> None:
+        """See `Owner`."""
+        self._free[connection] = None
+        if self._waiters:
+            self._wake(connection.places)
+
+    def lost(self, connection: Connection) -> None:
+        """See `Owner`."""
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._free.pop(connection, None)
+            self._wake(1)
+
+    async def _place(self, end: float) -> Connection:
+        """A connection with a place. `end` is an instant of `time.monotonic`. Raises CallFailed."""
+        called = not self._waiters
+        while not self._closed:
+            while called and self._free:
+                connection = self._free.popitem()[0]
+                if connection.places:
+                    return connection
+            if called and len(self._connections) + self._dialing < self._limit:
+                return await self._dial(end - time.monotonic())
+            await self._turn(end, first=called)
+            called = True
+        raise _closed()
+
+    async def _dial(self, timeout_s: float) -> Connection:
+        self._dialing += 1
+        try:
+            connection = await self._dialer.connect(lambda: self._wire.connection(self), timeout_s)
+        except BaseException:
+            self._wake(1)
+            raise
+        finally:
+            self._dialing -= 1
+        if self._closed:
+            connection.close(_closed())
+            raise _closed()
+        self._connections.add(connection)
+        if not connection.places:
+            self.lost(connection)
+            raise CallFailed(Status.CONNECTION, "", "the connection was closed at once", sent=False, own=False)
+        self._wake(connection.places - 1)
+        return connection
+
+    async def _turn(self, end: float, *, first: bool) -> None:
+        """Wait until something changed, before the others where another request was faster. Raises CallFailed when `end` has come."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        (self._waiters.appendleft if first else self._waiters.append)(waiter)
+        timer = loop.call_later(max(end - time.monotonic(), 0.0), _late, waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._wake(1)
+            raise
+        finally:
+            timer.cancel()
+
+    def _wake(self, count: int) -> None:
+        while count > 0 and self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                count -= 1
+
+
+def _closed() -> CallFailed:
+    return CallFailed(Status.CONNECTION, "CLOSED", "the pool is closed", sent=False)
+
+
+def _late(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(CallFailed(Status.DEADLINE, "", "no connection had a place in time", sent=False))
