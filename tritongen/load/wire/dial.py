@@ -108,5 +108,7 @@ def _failures(timeout_s: float) -> Iterator[None]:
         raise CallFailed(Status.DEADLINE, "", f"no connection within {timeout_s:g} s", sent=False) from error
     except ssl.SSLError as error:
         raise CallFailed(Status.CONNECTION, "TLS", str(error), sent=False, own=False) from error
+    except UnicodeError as error:
+        raise CallFailed(Status.CONNECTION, "", f"the host's name cannot be looked up: {error}", sent=False, own=False) from error
     except OSError as error:
         raise CallFailed(Status.CONNECTION, "", error.strerror or str(error), sent=False, own=False) from error

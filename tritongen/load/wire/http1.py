@@ -36,7 +36,7 @@ class Http1Connection(asyncio.Protocol):
     """See `Connection`. The methods `on_...` are httptools' callbacks."""
 
     def __init__(self, owner: Owner) -> None:
-        self.places = 0
+        self.usable, self.places = True, 0
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[CallFailed | None] = self._loop.create_future()
@@ -77,10 +77,8 @@ class Http1Connection(asyncio.Protocol):
 
     def close(self, reason: CallFailed) -> None:
         """See `Connection`."""
-        self.places = 0
-        self._transport.abort()
+        self._retire()
         self._settle(failed(reason, size=self._size, sent_s=self._sent_s, received_s=time.perf_counter()))
-        self._owner.lost(self)
 
     def data_received(self, data: bytes) -> None:
         """Asyncio's."""
@@ -92,7 +90,8 @@ class Http1Connection(asyncio.Protocol):
         if self._answer is None:
             self.close(CallFailed(Status.STRANGER, "", "it answers what was not asked", own=False))
         elif self._complete:
-            self._finish(alive=self._alive and not self._spoiled)
+            # A peer that answers before it has read the request may never read on.
+            self._finish(alive=self._alive and not self._spoiled and not self._transport.get_write_buffer_size())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio's."""
@@ -102,6 +101,7 @@ class Http1Connection(asyncio.Protocol):
         else:
             words = f": {exc}" if exc is not None else " in the middle of its answer" if self._begun else " without an answer"
             self.close(CallFailed(Status.CONNECTION, "", f"the connection was closed{words}", own=False))
+        self._owner.lost(self)
 
     def on_message_begin(self) -> None:
         """The first byte of an answer; a second one that nobody asked for spoils the connection."""
@@ -151,8 +151,12 @@ class Http1Connection(asyncio.Protocol):
             self.places = 1
             self._owner.freed(self)
         else:
-            self._transport.close()
-            self._owner.lost(self)
+            self._retire()
+
+    def _retire(self) -> None:
+        self.usable, self.places = False, 0
+        self._transport.abort()
+        self._owner.retired(self)
 
     def _refusal(self, body: bytes, received_s: float) -> Answer:
         try:
@@ -175,4 +179,4 @@ class Http1Connection(asyncio.Protocol):
 
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
-WIRE = Wire("", Http1Connection, prepare, decode)
+WIRE = Wire("", False, Http1Connection, prepare, decode)

@@ -70,13 +70,12 @@ class Http2Connection(asyncio.Protocol):
     """See `Connection`."""
 
     def __init__(self, owner: Owner) -> None:
-        self.places = 0
+        self.usable, self.places = True, 0
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[CallFailed | None] = self._loop.create_future()
         self._owner = owner
         self._reader, self._heads = frames.FrameReader(), headers.HeadReader()
         self._streams: dict[int, Stream] = {}
-        self._usable = True
         self._next = 1
         self._limit = frames.MAX_STREAM
         self._taken = 0
@@ -93,6 +92,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio's."""
         self.close(CallFailed(Status.CONNECTION, "", f"the connection was closed{f': {exc}' if exc is not None else ''}", own=False))
+        self._owner.lost(self)
 
     def close(self, reason: CallFailed) -> None:
         """See `Connection`."""
@@ -110,7 +110,9 @@ class Http2Connection(asyncio.Protocol):
         timer = self._loop.call_later(timeout_s, self._expire, number)
         stream = Stream(number, answer, time.perf_counter(), timer, self._out.stream_window, memoryview(prepared.body), [] if keep else None)
         self._streams[number] = stream
-        self._recount()
+        self.places -= 1
+        if self._next > frames.MAX_STREAM:
+            self._retire()
         self._out.start(stream, self._prefix + prepared.head + headers.timeout(timeout_s))
         self._prefix = b""
         return answer
@@ -253,25 +255,22 @@ class Http2Connection(asyncio.Protocol):
         stream = self._streams.pop(number)
         stream.timer.cancel()
         self._out.drop(number)
-        if self._usable:
+        if self.usable:
             self._recount()
         elif not self._streams:
             self._transport.close()
 
     def _retire(self) -> None:
         """Take no more requests."""
-        self._usable = False
+        self.usable = False
         self.places = 0
-        self._owner.lost(self)
+        self._owner.retired(self)
 
     def _recount(self) -> None:
-        """How many more requests the peer takes."""
-        if self._next > frames.MAX_STREAM:
-            self._retire()
-        elif self._usable:
-            full, self.places = not self.places, max(self._limit - len(self._streams), 0)
-            if full and self.places:
-                self._owner.freed(self)
+        """How many more requests the peer takes, after it may have become more."""
+        self.places = max(self._limit - len(self._streams), 0) if self.usable else 0
+        if self.places:
+            self._owner.freed(self)
 
 
 def _named(code: int) -> str:
@@ -290,4 +289,4 @@ _HEEDED: Mapping[int, Callable[[Http2Connection, Frame], None]] = {
     Kind.CONTINUATION: Http2Connection._continuation,
 }
 
-WIRE = Wire("h2", Http2Connection, prepare, decode)
+WIRE = Wire("h2", True, Http2Connection, prepare, decode)

@@ -23,8 +23,11 @@ OPEN_S = 10.0
 class Connection(Dialled, Protocol):
     """One connection, open from when it is connected."""
 
+    usable: bool
+    """False from when it takes no more requests, for whatever reason."""
+
     places: int
-    """Requests that it takes now. 0 when it is full; stays 0 from when it is lost, or takes no more."""
+    """Requests that it takes now; 0 when it is full or not usable."""
 
     def exchange(self, prepared: Prepared, timeout_s: float, keep: bool) -> asyncio.Future[Answer]:
         """Send a request. The future always gets an answer, within `timeout_s` seconds. Needs a place."""
@@ -39,18 +42,29 @@ class Owner(Protocol):
     """What a connection tells the pool that it belongs to."""
 
     def freed(self, connection: Connection) -> None:
-        """It has places again."""
+        """It has a place more."""
+        ...
+
+    def retired(self, connection: Connection) -> None:
+        """It is not usable any longer; those under way may still be answered. May be told more than once."""
         ...
 
     def lost(self, connection: Connection) -> None:
-        """It will never have places again. May be told more than once."""
+        """It is closed."""
         ...
 
 
 class Wire(NamedTuple):
-    """A protocol on the wire."""
+    """A protocol on the wire.
+
+    Attributes:
+        alpn: what must be agreed on over TLS; empty where nothing need be.
+        shared: a connection has places for many requests, which therefore wait for one that is being made.
+        connection, prepare, decode: see `Connection` and `Sender`.
+    """
 
     alpn: str
+    shared: bool
     connection: Callable[[Owner], Connection]
     prepare: Callable[[calls.Infer, Endpoint, Access], Prepared]
     decode: Callable[[Answer], Reply]
@@ -92,6 +106,7 @@ class Pool:
         self._endpoint, self._access, self._wire, self._limit = endpoint, access, wire, limit
         self._dialer = Dialer(endpoint, access, wire.alpn)
         self._connections: set[Connection] = set()
+        self._retired: set[Connection] = set()
         self._free: dict[Connection, None] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._dialing = 0
@@ -107,7 +122,7 @@ class Pool:
     async def open(self, timeout_s: float = OPEN_S) -> None:
         """See `Sender`."""
         try:
-            self.freed(await self._dial(timeout_s))
+            await self._dial(timeout_s)
         except CallFailed as failure:
             hint = f"is a Triton listening at {self._endpoint.url}?"
             raise ConnectionFailed(f"{self._endpoint.url}: {failure.said}", status=failure.word, hint=hint, sent=False) from failure
@@ -143,39 +158,50 @@ class Pool:
     async def close(self) -> None:
         """See `Sender`."""
         self._closed = True
-        for connection in list(self._connections):
+        for connection in [*self._connections, *self._retired]:
             connection.close(_closed())
         self._wake(len(self._waiters))
         await asyncio.sleep(0)  # transports end in the loop's next turn
 
     def freed(self, connection: Connection) -> None:
         """See `Owner`."""
-        self._free[connection] = None
-        if self._waiters:
+        if connection in self._connections:
+            self._free[connection] = None
             self._wake(connection.places)
 
-    def lost(self, connection: Connection) -> None:
+    def retired(self, connection: Connection) -> None:
         """See `Owner`."""
         if connection in self._connections:
             self._connections.discard(connection)
+            self._retired.add(connection)
             self._free.pop(connection, None)
             self._wake(1)
 
+    def lost(self, connection: Connection) -> None:
+        """See `Owner`."""
+        self._retired.discard(connection)
+
     async def _place(self, end: float) -> Connection:
         """A connection with a place. `end` is an instant of `time.monotonic`. Raises CallFailed."""
-        called = not self._waiters
+        called, dialled = not self._waiters, False
         while not self._closed:
             while called and self._free:
                 connection = self._free.popitem()[0]
                 if connection.places:
                     return connection
-            if called and len(self._connections) + self._dialing < self._limit:
-                return await self._dial(end - time.monotonic())
-            await self._turn(end, first=called)
-            called = True
+            if called and not dialled and self._may_dial():
+                await self._dial(end - time.monotonic())
+                dialled = True
+            else:
+                await self._turn(end, first=called)
+                called, dialled = True, False
         raise _closed()
 
-    async def _dial(self, timeout_s: float) -> Connection:
+    def _may_dial(self) -> bool:
+        return len(self._connections) + self._dialing < self._limit and not (self._wire.shared and self._dialing)
+
+    async def _dial(self, timeout_s: float) -> None:
+        """One connection more. Raises CallFailed."""
         self._dialing += 1
         try:
             connection = await self._dialer.connect(lambda: self._wire.connection(self), timeout_s)
@@ -187,12 +213,11 @@ class Pool:
         if self._closed:
             connection.close(_closed())
             raise _closed()
-        self._connections.add(connection)
-        if not connection.places:
-            self.lost(connection)
+        if not connection.usable:
             raise CallFailed(Status.CONNECTION, "", "the connection was closed at once", sent=False, own=False)
-        self._wake(connection.places - 1)
-        return connection
+        self._connections.add(connection)
+        if connection.places:
+            self.freed(connection)
 
     async def _turn(self, end: float, *, first: bool) -> None:
         """Wait until something changed, before the others where another request was faster. Raises CallFailed when `end` has come."""
