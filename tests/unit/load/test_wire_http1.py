@@ -1,6 +1,7 @@
 """The HTTP sender of load tests against servers that answer rightly, oddly and wrongly."""
 
 import asyncio
+import itertools
 
 import pytest
 from hypothesis import given, settings
@@ -215,7 +216,7 @@ def test_answers_do_not_depend_on_how_they_are_split(cuts):
         for answer, places in zip(STREAM, cuts, strict=True):
             await http_request(reader)
             edges = sorted({place % (len(answer) + 1) for place in places} | {0, len(answer)})
-            for start, stop in zip(edges, edges[1:], strict=False):
+            for start, stop in itertools.pairwise(edges):
                 writer.write(answer[start:stop])
                 await asyncio.sleep(0)
         await reader.read()

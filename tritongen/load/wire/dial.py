@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -111,4 +112,6 @@ def _failures(timeout_s: float) -> Iterator[None]:
     except UnicodeError as error:
         raise CallFailed(Status.CONNECTION, "", f"the host's name cannot be looked up: {error}", sent=False, own=False) from error
     except OSError as error:
-        raise CallFailed(Status.CONNECTION, "", error.strerror or str(error), sent=False, own=False) from error
+        # Asyncio puts words of its own in the place of the system's; errors of the name's lookup have negative numbers.
+        said = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error)
+        raise CallFailed(Status.CONNECTION, "", said, sent=False, own=False) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2 as pb
@@ -69,6 +70,8 @@ def decode(answer: Answer) -> Reply:
 class Http2Connection(asyncio.Protocol):
     """See `Connection`."""
 
+    FIRST_STREAM: ClassVar[int] = 1
+
     def __init__(self, owner: Owner) -> None:
         self.usable, self.places = True, 0
         self._loop = asyncio.get_running_loop()
@@ -76,7 +79,7 @@ class Http2Connection(asyncio.Protocol):
         self._owner = owner
         self._reader, self._heads = frames.FrameReader(), headers.HeadReader()
         self._streams: dict[int, Stream] = {}
-        self._next = 1
+        self._next = self.FIRST_STREAM
         self._limit = frames.MAX_STREAM
         self._taken = 0
         self._opening: Frame | None = None

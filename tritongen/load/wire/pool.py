@@ -19,6 +19,9 @@ from tritongen.load.wire.dial import Dialer, Dialled
 OPEN_S = 10.0
 """Seconds for the first connection."""
 
+_REST_S = 0.05
+"""Seconds without another attempt after one that failed: each leaves asyncio's garbage behind, which a load test does not collect."""
+
 
 class Connection(Dialled, Protocol):
     """One connection, open from when it is connected."""
@@ -98,7 +101,8 @@ class Pool:
     """Connections to one server, made in the event loop that opens it.
 
     A request takes a connection that has a place; where there is none another one is opened, up to the limit, and at the limit it waits for its turn, in order.
-    What was lost is opened again by the next request that needs it. Time for all of that counts against the request's limit.
+    What was lost is opened again by the next request that needs it. Time for all of that counts against the request's limit. After a connection that could not
+    be made none is tried for a moment, in which requests fail for the same reason.
     """
 
     def __init__(self, endpoint: Endpoint, access: Access, wire: Wire, limit: int) -> None:
@@ -110,6 +114,8 @@ class Pool:
         self._free: dict[Connection, None] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._dialing = 0
+        self._refusal: CallFailed | None = None
+        self._rests_until = 0.0
         self._closed = False
 
     async def __aenter__(self) -> Pool:
@@ -202,14 +208,19 @@ class Pool:
 
     async def _dial(self, timeout_s: float) -> None:
         """One connection more. Raises CallFailed."""
+        if self._refusal is not None and time.monotonic() < self._rests_until:
+            self._wake(1)
+            raise _again(self._refusal)
         self._dialing += 1
         try:
             connection = await self._dialer.connect(lambda: self._wire.connection(self), timeout_s)
-        except BaseException:
-            self._wake(1)
+        except CallFailed as failure:
+            if failure.status is not Status.DEADLINE:
+                self._refusal, self._rests_until = _again(failure), time.monotonic() + _REST_S
             raise
         finally:
             self._dialing -= 1
+            self._wake(1)
         if self._closed:
             connection.close(_closed())
             raise _closed()
@@ -244,6 +255,11 @@ class Pool:
 
 def _closed() -> CallFailed:
     return CallFailed(Status.CONNECTION, "CLOSED", "the pool is closed", sent=False)
+
+
+def _again(failure: CallFailed) -> CallFailed:
+    """The same without the frames that it came through, which would keep it and each other alive."""
+    return CallFailed(failure.status, failure.word, failure.said, sent=failure.sent, own=failure.own)
 
 
 def _late(waiter: asyncio.Future[None]) -> None:

@@ -1,0 +1,187 @@
+"""What holds for load tests' senders over both protocols: limits, order, loss, endings, garbage."""
+
+import asyncio
+import gc
+import socket
+
+import pytest
+from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http_request, served, speaking
+
+from tritongen.client.endpoint import Access, Tls, parse_url
+from tritongen.errors import ConnectionFailed, InputError
+from tritongen.load.wire import Outcome, open_pool
+
+RIGHT = {"http": answering(http_answer(), last=True), "grpc": speaking(answer_all)}
+
+
+@pytest.fixture(params=["http", "grpc"])
+def scheme(request):
+    return request.param
+
+
+@pytest.fixture
+def nobody():
+    """A port where nothing listens, and stays so."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def test_nobody_there_is_said_at_once(scheme, nobody):
+    async def run():
+        pool = open_pool(parse_url(f"{scheme}://127.0.0.1:{nobody}"))
+        with pytest.raises(ConnectionFailed, match="refused") as error:
+            await pool.open()
+        return error.value, await asyncio.gather(*(pool.send(pool.prepare(call()), TIMEOUT_S) for _ in range(20)))
+
+    error, answers = asyncio.run(run())
+    assert not error.sent
+    assert {(answer.outcome, answer.sent) for answer in answers} == {(Outcome.CONNECTION, False)}
+    assert "refused" in answers[0].error
+    assert answers[0].received_s > 0
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
+def test_a_host_without_an_address_is_said_so(scheme, host):
+    pool = open_pool(parse_url(f"{scheme}://{host}"))
+    with pytest.raises(ConnectionFailed, match=host):
+        asyncio.run(pool.open())
+
+
+def test_a_server_that_comes_back_is_sent_to_again(scheme):
+    async def run():
+        async with served(RIGHT[scheme], scheme) as server:
+            port = server.server.sockets[0].getsockname()[1]
+            before = await server.send()
+            server.server.close()
+            for connection in list(server.pool._connections):
+                connection._transport.abort()
+            await asyncio.sleep(0.02)
+            gone = await server.send()
+            await asyncio.sleep(0.06)
+            again = await asyncio.start_server(RIGHT[scheme], "127.0.0.1", port)
+            after = await server.send()
+            await server.pool.close()
+            again.close()
+            return before, gone, after
+
+    outcomes = [answer.outcome for answer in asyncio.run(run())]
+    assert outcomes == [Outcome.OK, Outcome.CONNECTION, Outcome.OK]
+
+
+def test_requests_that_come_while_a_connection_is_made_get_their_answers(scheme):
+    async def run():
+        async with served(RIGHT[scheme], scheme, opened=False) as server:
+            return await asyncio.gather(*(server.send() for _ in range(30))), server.connections
+
+    answers, connections = asyncio.run(run())
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 30
+    assert connections == 1 if scheme == "grpc" else connections <= 30
+
+
+def test_at_the_limit_requests_wait_for_their_turn_in_order():
+    async def handler(reader, writer):
+        while True:
+            await http_request(reader)
+            await asyncio.sleep(0.01)
+            writer.write(http_answer())
+
+    async def run():
+        order = []
+        async with served(handler, "http", limit=2) as server:
+
+            async def send(index):
+                assert (await server.send()).outcome is Outcome.OK
+                order.append(index)
+
+            await asyncio.gather(*(send(index) for index in range(12)))
+            return order, server.connections
+
+    order, connections = asyncio.run(run())
+    assert connections == 2
+    assert all(abs(place - index) <= 1 for place, index in enumerate(order))
+
+
+def test_who_waits_too_long_for_a_turn_is_not_sent_and_blocks_nobody():
+    async def handler(reader, writer):
+        await http_request(reader)
+        await asyncio.sleep(0.1)
+        writer.write(http_answer())
+        await answering(http_answer(), last=True)(reader, writer)
+
+    async def run():
+        async with served(handler, "http", limit=1) as server:
+            long = asyncio.ensure_future(server.send())
+            await asyncio.sleep(0)
+            cancelled = asyncio.ensure_future(server.send())
+            late = await server.send(0.02)
+            cancelled.cancel()
+            return late, await long, await server.send()
+
+    late, long, after = asyncio.run(run())
+    assert (late.outcome, late.sent, late.sent_s, late.error) == (Outcome.DEADLINE, False, 0.0, "no connection had a place in time")
+    assert (long.outcome, after.outcome) == (Outcome.OK, Outcome.OK)
+
+
+def test_closing_answers_everything_under_way(scheme):
+    async def run():
+        async with served(lambda reader, writer: reader.read(), "http", limit=1) as server:
+            sends = [asyncio.ensure_future(server.send()) for _ in range(3)]
+            await asyncio.sleep(0.02)
+            await server.pool.close()
+            return [*await asyncio.wait_for(asyncio.gather(*sends), 1), await server.send()]
+
+    assert {(answer.outcome, answer.error) for answer in asyncio.run(run())} == {(Outcome.CONNECTION, "the pool is closed")}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_requests_leave_nothing_to_collect(scheme, there):
+    """Senders switch the collection of garbage off, since it stops the event loop: what requests leave behind would stay for ever."""
+
+    async def run():
+        async with served(RIGHT[scheme], scheme, limit=4) as server:
+            if not there:
+                server.server.close()
+                for connection in list(server.pool._connections):
+                    connection._transport.abort()
+                await asyncio.sleep(0.02)
+            await asyncio.gather(*(server.send() for _ in range(8)))
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(100):
+                    await asyncio.gather(*(server.send() for _ in range(4)))
+                return gc.collect()
+            finally:
+                gc.enable()
+
+    assert asyncio.run(run()) < 400  # less than one object a request
+
+
+def test_a_request_above_what_grpc_carries_is_refused(monkeypatch):
+    monkeypatch.setattr("tritongen.client.requests.MAX_REQUEST_BYTES", 1000)
+    with pytest.raises(InputError, match="the limit is 1000"):
+        open_pool(parse_url("grpc://127.0.0.1")).prepare(call(1000))
+
+
+@pytest.mark.parametrize("scheme", ["https", "grpcs"])
+def test_a_file_that_is_no_certificate_is_named_as_the_problem(scheme, tmp_path):
+    (tmp_path / "ca.pem").write_text("nothing")
+    with pytest.raises(InputError, match="TLS"):
+        open_pool(parse_url(f"{scheme}://127.0.0.1"), Access(Tls(ca=tmp_path / "ca.pem")))
+
+
+@pytest.mark.parametrize("scheme", ["https", "grpcs"])
+def test_a_server_without_tls_is_told_apart(scheme):
+    async def run():
+        async with served(_garbage, scheme, opened=False) as server:
+            return await server.send()
+
+    answer = asyncio.run(run())
+    assert (answer.outcome, answer.status, answer.sent) == (Outcome.CONNECTION, "TLS", False)
+
+
+async def _garbage(reader, writer):
+    await reader.read(10)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    await writer.drain()
