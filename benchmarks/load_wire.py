@@ -2,7 +2,7 @@
 
 Requests a second and CPU of this process a request, as fast as the server answers, with 16 under way. Prints medians and ratios with their spread.
 
-    python benchmarks/load_wire.py [--seconds 2] [--rounds 5] [--under-way 16]
+    python benchmarks/load_wire.py [--seconds 2] [--rounds 5] [--under-way 16] [--values 64]
 
 Every way sends the same bytes, which are made before the clock starts, and reads no tensor: grpc.aio with bytes in and out, aiohttp, gevent with
 geventhttpclient (which Locust's fast HTTP user is built on) with a connection a greenlet.
@@ -155,6 +155,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--under-way", type=int, default=16)
+    parser.add_argument("--values", type=int, default=64, help="floats in a request")
     arguments = parser.parse_args()
     graph = models.model([helper.make_node("Neg", ["x"], ["y"])], [models.value("x", models.FLOAT, ["N", "L"])], [models.value("y", models.FLOAT, ["N", "L"])])
     with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +163,7 @@ def main() -> None:
         with tritongen.serve(Path(folder) / "repository", http_port=0, grpc_port=0, metrics_port=0, disable_auto_complete=True) as server:
             with tritongen.Client(server.grpc_url) as client:
                 tensor = client.meta("neg").inputs[0]
-            call = calls.Infer("neg", "", ((tensor, np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)),))
+            call = calls.Infer("neg", "", ((tensor, np.random.default_rng(0).standard_normal((1, arguments.values)).astype(np.float32)),))
             measure({"HTTP": server.http_url, "gRPC": server.grpc_url}, call, arguments.under_way, arguments.seconds, arguments.rounds)
 
 

@@ -50,13 +50,8 @@ async def served(handler: Handler, scheme: str, *, limit: int = 256, opened: boo
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         found[0].connections += 1
         tasks.add(asyncio.current_task())
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                await handler(reader, writer)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            writer.close()
+        with contextlib.suppress(asyncio.CancelledError):
+            await quiet(handler)(reader, writer)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     pool = open_pool(parse_url(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"), limit=limit)
@@ -71,6 +66,19 @@ async def served(handler: Handler, scheme: str, *, limit: int = 256, opened: boo
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks)
+
+
+def quiet(handler: Handler) -> Handler:
+    """The same, which ends with its connection."""
+
+    async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await handler(reader, writer)
+        finally:
+            writer.close()
+
+    return run
 
 
 async def http_request(reader: asyncio.StreamReader) -> bytes:
@@ -132,14 +140,16 @@ class Http2Peer:
         return found
 
     async def request(self) -> tuple[int, bytes]:
-        """The next request: its stream, and its message with the head."""
+        """The next request: its stream, and its message with the head. Gives room back for what it took."""
         number = (await self.until(Kind.HEADERS)).stream
         body = b""
         while True:
             found = await self.until(Kind.DATA)
             body += found.payload
+            self.write(Kind.WINDOW_UPDATE, 0, 0, frames.number(len(found.payload)))
             if found.flags & frames.END_STREAM:
                 return number, body
+            self.write(Kind.WINDOW_UPDATE, 0, number, frames.number(len(found.payload)))
 
     def write(self, kind: Kind, flags: int, stream: int, payload: bytes = b"") -> None:
         """One frame."""

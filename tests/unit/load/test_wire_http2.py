@@ -342,15 +342,32 @@ def test_a_table_of_headers_that_the_server_still_uses_is_read_right():
     assert [answer.status for answer in answers] == ["OK", "UNAVAILABLE", "OK", "NOT_FOUND", "OK", "OK"]
 
 
-def test_a_server_that_keeps_its_table_after_it_agreed_to_none_is_told_off():
+def test_a_server_that_keeps_its_table_after_it_agreed_to_none_is_read_right():
     async def script(peer):
         peer.hpack = Encoder()
         peer.write(Kind.SETTINGS, frames.ACK, 0)
         await answer_all(peer)
 
-    (answer,), _ = exchange(script)
-    assert answer.outcome is Outcome.CONNECTION
-    assert "headers that cannot be read" in answer.error
+    answers, _ = exchange(script, 3)
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 3
+
+
+def test_the_answer_that_grpcs_server_makes_by_hand_to_a_deadline_is_read():
+    """It says nothing of the table that was agreed on, though it is the first block after that."""
+    parts = [(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-status", b"4"), (b"grpc-message", b"Deadline Exceeded")]
+    block = b"".join(b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in parts)
+
+    async def script(peer):
+        peer.write(Kind.SETTINGS, frames.ACK, 0)
+        number, _ = await peer.request()
+        for _ in range(3):
+            peer.write(Kind.HEADERS, END, number, block)
+            peer.write(Kind.RST_STREAM, 0, number, bytes(4))
+        await answer_all(peer)
+
+    (first, second), connections = exchange(script, 2)
+    assert (first.outcome, first.status, first.error) == (Outcome.DEADLINE, "DEADLINE_EXCEEDED", "Deadline Exceeded")
+    assert (second.outcome, connections) == (Outcome.OK, 1)
 
 
 def test_stream_numbers_that_run_out_bring_another_connection(monkeypatch):

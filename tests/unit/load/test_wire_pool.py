@@ -3,9 +3,11 @@
 import asyncio
 import gc
 import socket
+import ssl
+from pathlib import Path
 
 import pytest
-from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http_request, served, speaking
+from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http_request, quiet, served, speaking
 
 from tritongen.client.endpoint import Access, Tls, parse_url
 from tritongen.errors import ConnectionFailed, InputError
@@ -185,3 +187,40 @@ async def _garbage(reader, writer):
     await reader.read(10)
     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     await writer.drain()
+
+
+CERTIFICATE = Path(__file__).parents[2] / "localhost.pem"
+
+
+async def over_tls(scheme, handler, alpn, access):
+    """What one request over TLS comes to."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    if alpn:
+        context.set_alpn_protocols(alpn)
+    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
+    pool = open_pool(parse_url(f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}"), access)
+    try:
+        return [await pool.send(pool.prepare(call(100_000)), TIMEOUT_S) for _ in range(2)]
+    finally:
+        await pool.close()
+        server.close()
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(("scheme", "alpn"), [("https", []), ("https", ["http/1.1"]), ("grpcs", ["h2"])])
+def test_requests_go_over_tls(scheme, alpn):
+    answers = asyncio.run(over_tls(scheme, quiet(RIGHT[scheme.removesuffix("s")]), alpn, Access(Tls(ca=CERTIFICATE))))
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 2
+
+
+def test_grpc_needs_a_server_that_agrees_on_http2():
+    answers = asyncio.run(over_tls("grpcs", quiet(RIGHT["http"]), [], Access(Tls(ca=CERTIFICATE))))
+    assert {(answer.outcome, answer.sent, answer.error) for answer in answers} == {(Outcome.CONNECTION, False, "it does not agree on h2 by ALPN")}
+
+
+@pytest.mark.parametrize("scheme", ["https", "grpcs"])
+def test_a_certificate_that_is_not_trusted_is_told_as_such(scheme):
+    answers = asyncio.run(over_tls(scheme, quiet(RIGHT["http"]), [], Access()))
+    assert {(answer.outcome, answer.status, answer.sent) for answer in answers} == {(Outcome.CONNECTION, "TLS", False)}
+    assert "self-signed" in answers[0].error

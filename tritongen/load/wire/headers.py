@@ -48,23 +48,20 @@ NOTHING = Head(-1, -1, "")
 class HeadReader:
     """Reads the blocks of one connection, in their order.
 
-    Without a table equal blocks mean the same: from then on each block is decoded once. The peer is told to do without one, and does so from its first block
-    after it acknowledged that.
+    Without a table equal blocks mean the same, and each is decoded once. The peer is told to do without one, and says in a block that it does so from there on.
+    gRPC's own server answers a deadline with a block made by hand, which says nothing and needs no table either: what is not said is not asked for.
     """
 
     def __init__(self) -> None:
         self._decoder = Decoder()
         self._known: dict[bytes, Head] = {}
-
-    def no_table(self) -> None:
-        """The peer has acknowledged that there is no table."""
-        self._decoder.max_allowed_table_size = 0
+        self._has_table = True
 
     def read(self, block: bytes) -> Head:
         """What a block says. Raises FrameError where it cannot be decoded."""
-        known = self._known.get(block)
-        if known is not None:
+        if not self._has_table and (known := self._known.get(block)) is not None:
             return known
+        had_table = self._has_table
         try:
             found = {bytes(name): bytes(value) for name, value in self._decoder.decode(block, raw=True)}
         except HPACKError as error:
@@ -74,8 +71,9 @@ class HeadReader:
             _number(found.get(b"grpc-status", b"")),
             unquote(found.get(b"grpc-message", b"").decode("latin-1"), errors="replace"),
         )
-        if self._decoder.header_table_size == 0 and len(self._known) < _MOST_KINDS:
-            self._known[bytes(block)] = head
+        self._has_table = self._decoder.header_table_size > 0
+        if not had_table and not self._has_table and len(self._known) < _MOST_KINDS:
+            self._known[block] = head
         return head
 
 

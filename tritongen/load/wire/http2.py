@@ -190,7 +190,6 @@ class Http2Connection(asyncio.Protocol):
 
     def _settings(self, found: Frame) -> None:
         if found.flags & frames.ACK:
-            self._heads.no_table()
             return
         for key, value in frames.read_settings(found.payload):
             if key == Setting.INITIAL_WINDOW_SIZE:

@@ -97,7 +97,7 @@ class Sender(Protocol):
         ...
 
 
-class Pool:
+class Pool(Sender):
     """Connections to one server, made in the event loop that opens it.
 
     A request takes a connection that has a place; where there is none another one is opened, up to the limit, and at the limit it waits for its turn, in order.
