@@ -73,7 +73,7 @@ async def grpc_aio(url: str, call: calls.Infer, under_way: int, seconds: float) 
     """grpc.aio, which takes and gives bytes where it is told of no serialisers."""
     import grpc.aio
 
-    async with grpc.aio.insecure_channel(parse_url(url).authority) as channel:
+    async with grpc.aio.insecure_channel(parse_url(url).authority, grpc_codec.channel_options()) as channel:
         method, request = channel.unary_unary(METHOD), grpc_codec.infer_request(call).SerializeToString()
 
         async def send() -> None:
