@@ -35,21 +35,32 @@ class Served:
         self.pool = pool
         self.server = server
         self.connections = 0
+        self.tasks: set[asyncio.Task] = set()
         self.prepared = pool.prepare(call())
 
     async def send(self, timeout_s: float = TIMEOUT_S, **options):
         return await self.pool.send(self.prepared, timeout_s, **options)
 
+    async def drop(self) -> None:
+        """End every connection, from the server's side, and wait until the pool knows."""
+        await self.end()
+        await asyncio.sleep(0.02)
+
+    async def end(self) -> None:
+        """End every connection, from the server's side."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks)
+
 
 @contextlib.asynccontextmanager
 async def served(handler: Handler, scheme: str, *, limit: int = 256, opened: bool = True):
     """`handler` runs for every connection that the pool makes."""
-    tasks: set[asyncio.Task] = set()
     found: list[Served] = []
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         found[0].connections += 1
-        tasks.add(asyncio.current_task())
+        found[0].tasks.add(asyncio.current_task())
         with contextlib.suppress(asyncio.CancelledError):
             await quiet(handler)(reader, writer)
 
@@ -63,9 +74,7 @@ async def served(handler: Handler, scheme: str, *, limit: int = 256, opened: boo
     finally:
         await pool.close()
         server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks)
+        await found[0].end()
 
 
 def quiet(handler: Handler) -> Handler:

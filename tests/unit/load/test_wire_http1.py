@@ -145,7 +145,7 @@ def test_a_late_answer_is_no_answer_to_the_next_request():
 
     late, second = asyncio.run(run())
     assert (late.outcome, late.error, late.sent) == (Outcome.DEADLINE, "no answer in time", True)
-    assert 0.04 < late.received_s - late.sent_s < 0.1
+    assert 0.04 < late.received_s - late.sent_s < 1
     assert (second.outcome, second.payload) == (Outcome.OK, b"2")
 
 

@@ -284,7 +284,7 @@ def test_a_deadline_is_told_to_the_server_and_takes_the_request_back():
 
     late, second, connections = asyncio.run(run())
     assert (late.outcome, late.status, late.error) == (Outcome.DEADLINE, "DEADLINE_EXCEEDED", "no answer in time")
-    assert 0.09 < late.received_s - late.sent_s < 0.2
+    assert 0.09 < late.received_s - late.sent_s < 1
     assert (second.outcome, connections, seen) == (Outcome.OK, 1, ["100m", ErrorCode.CANCEL])
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import random
 import socket
 import ssl
 from pathlib import Path
@@ -11,7 +12,7 @@ from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http
 
 from tritongen.client.endpoint import Access, Tls, parse_url
 from tritongen.errors import ConnectionFailed, InputError
-from tritongen.load.wire import Outcome, open_pool
+from tritongen.load.wire import Outcome, frames, open_pool
 
 RIGHT = {"http": answering(http_answer(), last=True), "grpc": speaking(answer_all)}
 
@@ -56,9 +57,7 @@ def test_a_server_that_comes_back_is_sent_to_again(scheme):
             port = server.server.sockets[0].getsockname()[1]
             before = await server.send()
             server.server.close()
-            for connection in list(server.pool._connections):
-                connection._transport.abort()
-            await asyncio.sleep(0.02)
+            await server.drop()
             gone = await server.send()
             await asyncio.sleep(0.06)
             again = await asyncio.start_server(RIGHT[scheme], "127.0.0.1", port)
@@ -144,9 +143,7 @@ def test_requests_leave_nothing_to_collect(scheme, there):
         async with served(RIGHT[scheme], scheme, limit=4) as server:
             if not there:
                 server.server.close()
-                for connection in list(server.pool._connections):
-                    connection._transport.abort()
-                await asyncio.sleep(0.02)
+                await server.drop()
             await asyncio.gather(*(server.send() for _ in range(8)))
             gc.collect()
             gc.disable()
@@ -224,3 +221,75 @@ def test_a_certificate_that_is_not_trusted_is_told_as_such(scheme):
     answers = asyncio.run(over_tls(scheme, quiet(RIGHT["http"]), [], Access()))
     assert {(answer.outcome, answer.status, answer.sent) for answer in answers} == {(Outcome.CONNECTION, "TLS", False)}
     assert "self-signed" in answers[0].error
+
+
+async def _erratic_http(reader, writer, rng):
+    while True:
+        await http_request(reader)
+        await asyncio.sleep(rng.choice([0, 0, 0.002]))
+        what = rng.randrange(12)
+        if what == 0:
+            return
+        if what == 1:
+            await asyncio.sleep(10)
+        writer.write({2: b"no HTTP\r\n", 3: http_answer(200, b"last", "Connection: close"), 4: http_answer()[:-1]}.get(what, http_answer()))
+        if what in (3, 4):
+            return
+
+
+async def _erratic_grpc(peer, rng):
+    while True:
+        number, _ = await peer.request()
+        what = rng.randrange(25)
+        if what == 0:
+            return
+        if what == 1:
+            peer.write(frames.Kind.GOAWAY, 0, 0, frames.number(max(number - 4, 0)) + frames.number(0))
+        elif what == 2:
+            peer.write(frames.Kind.RST_STREAM, 0, number, frames.number(rng.choice([2, 7])))
+        elif what == 3:
+            peer.writer.write(frames.settings({frames.Setting.MAX_CONCURRENT_STREAMS: rng.randrange(0, 4)}))
+        elif what == 4:
+            peer.writer.write(frames.settings({frames.Setting.MAX_CONCURRENT_STREAMS: 100, frames.Setting.INITIAL_WINDOW_SIZE: rng.randrange(200)}))
+        elif what == 5:
+            peer.write(frames.Kind.DATA, 0x8, number, b"\xff")
+        elif what > 6:
+            asyncio.get_running_loop().call_later(rng.choice([0, 0.002]), peer.writer.write, peer.answer(number))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_a_server_does_every_request_ends_in_time(scheme, seed):
+    rng = random.Random(seed)
+    right = []
+
+    async def erratic(reader, writer):
+        if right:
+            await RIGHT[scheme](reader, writer)
+        elif scheme == "http":
+            await _erratic_http(reader, writer, rng)
+        else:
+            await speaking(lambda peer: _erratic_grpc(peer, rng), {frames.Setting.MAX_CONCURRENT_STREAMS: 5})(reader, writer)
+
+    async def send(server, timeout_s):
+        start = asyncio.get_running_loop().time()
+        sending = asyncio.ensure_future(server.send(timeout_s))
+        if rng.randrange(8) == 0:
+            asyncio.get_running_loop().call_later(rng.random() * 0.02, sending.cancel)
+        answer = (await asyncio.gather(sending, return_exceptions=True))[0]
+        return answer, asyncio.get_running_loop().time() - start
+
+    async def run():
+        async with served(erratic, scheme, limit=3) as server:
+            found = []
+            for _ in range(4):
+                found += await asyncio.gather(*(send(server, rng.choice([0.01, 0.1, 0.2])) for _ in range(40)))
+            right.append(True)
+            await server.drop()
+            await asyncio.sleep(0.06)
+            return found, [await server.send() for _ in range(3)]
+
+    found, after = asyncio.run(run())
+    answers = [answer for answer, _ in found if not isinstance(answer, asyncio.CancelledError)]
+    assert {answer.outcome for answer in answers} >= {Outcome.OK, Outcome.CONNECTION, Outcome.DEADLINE}
+    assert max(seconds for _, seconds in found) < 2
+    assert [answer.outcome for answer in after] == [Outcome.OK] * 3
