@@ -107,7 +107,7 @@ def test_an_answer_that_is_not_one_plain_message_has_failed(data):
 def test_an_answer_may_come_in_the_smallest_pieces():
     def write(peer, number):
         block = peer.block({":status": "200", "content-type": "application/grpc"})
-        out = frames.frame(Kind.HEADERS, 0, number, block[:1])
+        out = frames.frame(Kind.HEADERS, 0x20, number, bytes(5) + block[:1])
         out += b"".join(frames.frame(Kind.CONTINUATION, 0, number, block[place : place + 1]) for place in range(1, len(block)))
         out += frames.frame(Kind.CONTINUATION, frames.END_HEADERS, number)
         out += b"".join(frames.frame(Kind.DATA, 0, number, bytes([byte])) for byte in message_bytes(b"answer"))
@@ -123,12 +123,19 @@ def test_a_request_waits_for_room_and_arrives_whole(window):
 
     async def script(peer):
         number = (await peer.until(Kind.HEADERS)).stream
-        body = b""
+        body, room, room_of_all = b"", window, frames.FIRST_WINDOW
         while True:
-            peer.write(Kind.WINDOW_UPDATE, 0, number, frames.number(5000))
-            peer.write(Kind.WINDOW_UPDATE, 0, 0, frames.number(5000))
+            if len(body) % 3 == 0 or room <= 0:
+                peer.write(Kind.WINDOW_UPDATE, 0, number, frames.number(5000))
+                room += 5000
+            if room_of_all <= 0 or len(body) % 2 == 0:
+                peer.write(Kind.WINDOW_UPDATE, 0, 0, frames.number(3000))
+                room_of_all += 3000
             found = await peer.until(Kind.DATA)
             body += found.payload
+            room -= len(found.payload)
+            room_of_all -= len(found.payload)
+            assert min(room, room_of_all) >= 0
             if found.flags & frames.END_STREAM:
                 break
         got.append(body)
@@ -335,11 +342,13 @@ def test_a_table_of_headers_that_the_server_still_uses_is_read_right():
                 + peer.trailers(number, {"grpc-status": status, "x": status})
             )
         peer.write(Kind.SETTINGS, frames.ACK, 0)
-        peer.hpack.header_table_size = 0
-        await answer_all(peer)
+        for size in (0, 0, 4096, 4096, 4096):
+            peer.hpack.header_table_size = size
+            peer.writer.write(peer.answer((await peer.request())[0]))
+        await peer.reader.read()
 
-    answers, _ = exchange(script, 6)
-    assert [answer.status for answer in answers] == ["OK", "UNAVAILABLE", "OK", "NOT_FOUND", "OK", "OK"]
+    answers, _ = exchange(script, 9)
+    assert [answer.status for answer in answers] == ["OK", "UNAVAILABLE", "OK", "NOT_FOUND"] + ["OK"] * 5
 
 
 def test_a_server_that_keeps_its_table_after_it_agreed_to_none_is_read_right():

@@ -103,6 +103,22 @@ def test_at_the_limit_requests_wait_for_their_turn_in_order():
     assert all(abs(place - index) <= 1 for place, index in enumerate(order))
 
 
+def test_who_sends_again_at_once_does_not_overtake_those_who_wait():
+    async def run():
+        order = []
+        async with served(RIGHT["http"], "http", limit=1) as server:
+
+            async def send(name, count):
+                for _ in range(count):
+                    await server.send()
+                    order.append(name)
+
+            await asyncio.gather(send("a", 5), send("b", 5), send("c", 5))
+            return order
+
+    assert asyncio.run(run()) == ["a", "b", "c"] * 5
+
+
 def test_who_waits_too_long_for_a_turn_is_not_sent_and_blocks_nobody():
     async def handler(reader, writer):
         await http_request(reader)
@@ -155,6 +171,28 @@ def test_requests_leave_nothing_to_collect(scheme, there):
                 gc.enable()
 
     assert asyncio.run(run()) < 400  # less than one object a request
+
+
+def test_connections_leave_little_to_collect():
+    """What asyncio leaves behind for each is its own matter; what was read on it must not stay."""
+
+    async def run():
+        async with served(answering(http_answer(200, b"x", "Connection: close")), "http") as server:
+            await server.send()
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(50):
+                    await server.send()
+                gc.set_debug(gc.DEBUG_SAVEALL)
+                gc.collect()
+                return [type(found).__name__ for found in gc.garbage]
+            finally:
+                gc.set_debug(0)
+                gc.garbage.clear()
+                gc.enable()
+
+    assert "Http1Connection" not in asyncio.run(run())
 
 
 def test_a_request_above_what_grpc_carries_is_refused(monkeypatch):

@@ -13,7 +13,7 @@ from hpack import Decoder, Encoder, HPACKError
 from tritongen.load.wire.frames import FrameError
 
 EMPTY_TABLE = b"\x20"
-"""The update that makes our table empty; at the start of a connection's first block. No block of ours uses a table, so that it stands on any connection."""
+"""The update that makes our table empty, whatever it was; at the start of every block, so that each stands on any connection."""
 
 _MOST_KINDS = 256
 
@@ -61,7 +61,6 @@ class HeadReader:
         """What a block says. Raises FrameError where it cannot be decoded."""
         if not self._has_table and (known := self._known.get(block)) is not None:
             return known
-        had_table = self._has_table
         try:
             found = {bytes(name): bytes(value) for name, value in self._decoder.decode(block, raw=True)}
         except HPACKError as error:
@@ -72,7 +71,7 @@ class HeadReader:
             unquote(found.get(b"grpc-message", b"").decode("latin-1"), errors="replace"),
         )
         self._has_table = self._decoder.header_table_size > 0
-        if not had_table and not self._has_table and len(self._known) < _MOST_KINDS:
+        if not self._has_table and len(self._known) < _MOST_KINDS:
             self._known[block] = head
         return head
 

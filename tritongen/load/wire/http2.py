@@ -55,7 +55,7 @@ def prepare(call: calls.Infer, endpoint: Endpoint, access: Access) -> Prepared:
             **checked_headers(call.headers),
         }
     )
-    return Prepared(block, b"".join([b"\0", size.to_bytes(MESSAGE_HEAD - 1, "big"), message.SerializeToString()]))
+    return Prepared(headers.EMPTY_TABLE + block, b"".join([b"\0", size.to_bytes(MESSAGE_HEAD - 1, "big"), message.SerializeToString()]))
 
 
 def decode(answer: Answer) -> Reply:
@@ -83,7 +83,6 @@ class Http2Connection(asyncio.Protocol):
         self._limit = frames.MAX_STREAM
         self._taken = 0
         self._opening: Frame | None = None
-        self._prefix = headers.EMPTY_TABLE
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio's."""
@@ -116,8 +115,7 @@ class Http2Connection(asyncio.Protocol):
         self.places -= 1
         if self._next > frames.MAX_STREAM:
             self._retire()
-        self._out.start(stream, self._prefix + prepared.head + headers.timeout(timeout_s))
-        self._prefix = b""
+        self._out.start(stream, prepared.head + headers.timeout(timeout_s))
         return answer
 
     def cancel(self, answer: asyncio.Future[Answer]) -> None:

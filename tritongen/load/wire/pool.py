@@ -244,10 +244,13 @@ class Pool(Sender):
             raise
         finally:
             timer.cancel()
+            self._waiters.remove(waiter)
 
     def _wake(self, count: int) -> None:
-        while count > 0 and self._waiters:
-            waiter = self._waiters.popleft()
+        """Let so many look for a place. Each stays in the queue until it has looked, so that nobody overtakes it."""
+        for waiter in self._waiters:
+            if count <= 0:
+                break
             if not waiter.done():
                 waiter.set_result(None)
                 count -= 1
