@@ -1,0 +1,71 @@
+"""A load test's result for people."""
+
+from __future__ import annotations
+
+from tritongen.load.result import LoadResult, percentiles
+from tritongen.load.serverside import PARTS
+from tritongen.report.text import printable
+
+_SHOWN_ERRORS = 5
+
+
+def format_load(result: LoadResult) -> str:
+    """The result in some twenty lines: what was sent, the tail, the stages, errors, the server's side, and the verdict."""
+    plan, counts = result.plan, result.counts
+    lines = [f"{printable(plan.model)} at {plan.url}: {_loop(result)}", ""]
+    latencies = result.latencies()
+    count = int(latencies.get_total_count())
+    lines.append(f"  answered   {count} of {sum(counts.values()) + sum(result.recorder.missed.values())} requests in {result.measured_s:g} s{_others(result)}")
+    if count:
+        lines.append("  latency    " + "   ".join(f"{name} {value:.2f}" for name, value in percentiles(latencies)) + "   ms")
+    stages = [(index, stage) for index, stage in enumerate(plan.stages) if stage.measured]
+    if len(stages) > 1:
+        lines += ["", f"  {'stage':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"]
+        for index, stage in stages:
+            figures = dict(percentiles(result.latencies(index)))
+            row = "".join(f"{figures[name]:>10.2f}" for name in ("p50", "p99", "p99.9", "max"))
+            lines.append(f"  {stage.name:<18}{result.recorder.sent[index]:>8}{row}")
+    lines += _errors(result) + _server(result) + ["", f"  {result.limits()}"]
+    for reason in result.invalid:
+        lines.append(f"  NOT VALID: {printable(reason)}")
+    for reason in result.missed_slo():
+        lines.append(f"  SLO MISSED: {reason}")
+    if (plan.slo.percentiles or plan.slo.error_rate is not None) and not result.missed_slo() and not result.invalid:
+        lines.append("  SLO kept")
+    return "\n".join(lines)
+
+
+def _loop(result: LoadResult) -> str:
+    if result.plan.users:
+        return f"closed loop of {result.plan.users} users (it waits for answers: a server that stands still hardly shows)"
+    return f"open loop, {result.rate:.1f} requests/s sent of {result.target_rate:.1f} that were due, {result.plan.arrivals} arrivals"
+
+
+def _others(result: LoadResult) -> str:
+    missed = sum(result.recorder.missed.values())
+    parts = [f"{count} {outcome}" for outcome, count in sorted(result.counts.items()) if outcome != "ok"] + ([f"{missed} never sent"] if missed else [])
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _errors(result: LoadResult) -> list[str]:
+    if not result.recorder.messages:
+        return []
+    lines = ["", "  errors"]
+    for (outcome, message), count in result.recorder.messages.most_common(_SHOWN_ERRORS):
+        lines.append(f"    {count:>7} x {outcome}: {printable(message)}")
+    rest = len(result.recorder.messages) - _SHOWN_ERRORS
+    return [*lines, f"    and {rest} other kinds"] if rest > 0 else lines
+
+
+def _server(result: LoadResult) -> list[str]:
+    server = result.server
+    if server is None or not server.executions:
+        return []
+    sizes = ", ".join(f"{size}: {count}" for size, count in server.batches.items())
+    split = "   ".join(f"{part.removeprefix('compute_')} {server.mean_ms[part]:.2f}" for part in PARTS)
+    lines = ["", f"  server     average batch {server.average_batch:.2f}  (executions by size {sizes})", f"             {split}   ms on average"]
+    if server.cache_hits or server.cache_misses:
+        lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")
+    for name, value in server.gauges.items():
+        lines.append(f"             largest {name}: {value:g}")
+    return lines
