@@ -84,9 +84,10 @@ def test_a_status_is_told_in_the_servers_words(trailers, outcome, status, words,
 
 @pytest.mark.parametrize(("http", "outcome"), [("503", "rejected"), ("502", "connection"), ("404", "invalid"), ("500", "failed")])
 def test_a_proxys_answer_without_grpc_is_told_by_its_http_status(http, outcome):
-    (answer,), _ = exchange(once(lambda peer, number: peer.trailers(number, {":status": http})))
-    assert (answer.outcome, answer.status) == (outcome, http)
-    assert f"status {http}" in answer.error
+    for more in ({}, {"grpc-status": "0"}):
+        (answer,), _ = exchange(once(lambda peer, number, more=more: peer.trailers(number, {":status": http, **more})))
+        assert (answer.outcome, answer.status) == (outcome, http)
+        assert f"status {http}" in answer.error
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,10 @@ def test_a_request_waits_for_room_and_arrives_whole(window):
         number = (await peer.until(Kind.HEADERS)).stream
         body, room, room_of_all = b"", window, frames.FIRST_WINDOW
         while True:
-            if len(body) % 3 == 0 or room <= 0:
-                peer.write(Kind.WINDOW_UPDATE, 0, number, frames.number(5000))
-                room += 5000
+            if room <= 0:
+                more = 5000 - len(body) // 50  # less and less, so that what was given before is noticed when it is used twice
+                peer.write(Kind.WINDOW_UPDATE, 0, number, frames.number(more))
+                room += more
             if room_of_all <= 0 or len(body) % 2 == 0:
                 peer.write(Kind.WINDOW_UPDATE, 0, 0, frames.number(3000))
                 room_of_all += 3000
@@ -242,6 +244,40 @@ def test_goaway_fails_what_was_not_taken_and_lets_the_rest_end():
     assert (second.outcome, second.sent) == (Outcome.CONNECTION, False)
     assert "NO_ERROR: draining" in second.error
     assert (third.outcome, connections) == (Outcome.DEADLINE, 2)
+
+
+def test_goaway_on_an_idle_connection_closes_it_and_the_next_request_makes_another():
+    async def run():
+        closed = asyncio.get_running_loop().create_future()
+
+        async def script(peer):
+            if closed.done():
+                await answer_all(peer)
+            peer.writer.write(peer.answer((await peer.request())[0]))
+            peer.write(Kind.GOAWAY, 0, 0, frames.number(1) + frames.number(0))
+            closed.set_result(await peer.reader.read())
+
+        async with served(speaking(script), "grpc") as server:
+            first = await server.send()
+            await asyncio.wait_for(closed, 2)
+            return first, await server.send(), server.connections
+
+    first, second, connections = asyncio.run(run())
+    assert (first.outcome, second.outcome, connections) == (Outcome.OK, Outcome.OK, 2)
+
+
+def test_a_server_that_sends_everybody_away_is_not_sent_to():
+    async def handler(reader, writer):
+        goaway = frames.frame(Kind.GOAWAY, 0, 0, frames.number(0) + frames.number(ErrorCode.ENHANCE_YOUR_CALM))
+        writer.write(frames.settings({}) + goaway)
+        await reader.read()
+
+    async def run():
+        async with served(handler, "grpc", opened=False) as server:
+            return await server.send()
+
+    answer = asyncio.run(run())
+    assert (answer.outcome, answer.sent, answer.error) == (Outcome.CONNECTION, False, "the connection was closed at once")
 
 
 def test_a_pool_that_is_closed_ends_requests_on_connections_that_drain_too():
