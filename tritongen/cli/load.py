@@ -13,6 +13,7 @@ from tritongen.cli.options import OutputPath
 if TYPE_CHECKING:
     from tritongen.load.arrivals import Stage
     from tritongen.load.plan import LoadPlan
+    from tritongen.load.result import LoadResult
     from tritongen.load.run import Progress
 
 _DEFAULT_URL = "grpc://127.0.0.1:8001"
@@ -27,6 +28,7 @@ _DEFAULT_RATE = 50.0
 )
 @click.option("--users", type=click.IntRange(min=1), help="A closed loop instead: so many requests under way, each sent when the one before was answered.")
 @click.option("--stages", help="Rates after one another: RATE:DURATION, or FROM-TO:DURATION for a ramp, such as 100:30s,100-400:1m.")
+@click.option("--find-max", is_flag=True, help="Search the highest rate that keeps the SLO, from --rate on, with runs of --duration each.")
 @click.option("--duration", default="30s", show_default=True, help="Length of the measured time, for --rate and --users.")
 @click.option("--warmup", default="5s", show_default=True, help="Time before it, whose requests are in no result.")
 @click.option("--arrivals", default="poisson", show_default=True, help="poisson (independent users), constant, or trace:FILE (seconds, one a line).")
@@ -50,6 +52,7 @@ def command(
     rate: float | None,
     users: int | None,
     stages: str | None,
+    find_max: bool,
     duration: str,
     warmup: str,
     arrivals: str,
@@ -73,6 +76,8 @@ def command(
     from tritongen.load.run import run_load
     from tritongen.report.load import format_load
 
+    if find_max and (users or stages):
+        raise click.UsageError("--find-max searches an open loop's rate; --users and --stages say another thing")
     if sum(option is not None for option in (rate, users, stages)) > 1:
         raise click.UsageError("--rate, --users and --stages exclude one another: a run is an open loop of one rate, a closed loop, or stages")
     seconds, warmup_s, deadline_s = _seconds(duration, "--duration"), _seconds(warmup, "--warmup", zero=True), _seconds(deadline, "--deadline")
@@ -93,11 +98,30 @@ def command(
         seed=seed,
         slo=parse_slo(slo) if slo else Slo(),
     )
+    if find_max:
+        return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, processes, metrics_url, form, output)
     result = run_load(plan, processes=processes, metrics_url=metrics_url, progress=_progress(plan))
     if output is not None:
         _write(output, result.to_json())
     click.echo(result.to_json() if form == "json" else format_load(result))
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
+
+
+def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, processes: int, metrics_url: str, form: str, output: Path | None) -> int:
+    from tritongen.load.findmax import find_max
+    from tritongen.load.run import run_load
+    from tritongen.report.load import format_found, format_probe, found_json
+
+    def run(probe: LoadPlan) -> LoadResult:
+        result = run_load(probe, processes=processes, metrics_url=metrics_url, progress=_progress(probe))
+        click.echo(format_probe(result), err=form == "json")
+        return result
+
+    found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run)
+    if output is not None:
+        _write(output, found_json(found))
+    click.echo(found_json(found) if form == "json" else format_found(found))
+    return 0 if found.rate else 1
 
 
 def _seconds(text: str, option: str, *, zero: bool = False) -> float:

@@ -20,7 +20,6 @@ from typing import Any
 
 import urllib3
 
-from tritongen import __version__
 from tritongen.client import Client
 from tritongen.client.endpoint import parse_url
 from tritongen.errors import EnvironmentProblem, InferenceError, InputError, MissingExtra
@@ -119,7 +118,7 @@ def run_load(plan: LoadPlan, *, processes: int = 1, metrics_url: str = "", progr
             state.recorder,
             tuple(SenderUse(name, sender["cpu_s"], sender["wall_s"]) for name, sender in sorted(state.senders.items())),
             server,
-            {"tritongen": __version__, "locust": importlib.metadata.version("locust"), **_server_version(client)},
+            {"tritongen": importlib.metadata.version("tritongen"), "locust": importlib.metadata.version("locust"), **_server_version(client)},
             complete and not state.trouble,
             tuple(state.trouble),
             started,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tritongen.load.result import LoadResult, percentiles
+import json
+
+from tritongen.load.findmax import Found
+from tritongen.load.result import LoadResult, measure, percentiles
 from tritongen.load.serverside import PARTS
 from tritongen.report.text import printable
 
@@ -69,3 +72,27 @@ def _server(result: LoadResult) -> list[str]:
     for name, value in server.gauges.items():
         lines.append(f"             largest {name}: {value:g}")
     return lines
+
+
+def format_probe(result: LoadResult) -> str:
+    """One line for one rate of a search."""
+    latencies = result.latencies()
+    figures = "   ".join(f"{name} {measure(latencies, name):.2f}" for name in ("p50", "p99", "p99.9"))
+    reasons = (*result.invalid, *result.missed_slo())
+    return f"{result.plan.stages[-1].rate:>10.1f}/s   {figures} ms   {'kept' if not reasons else printable(reasons[0])}"
+
+
+def format_found(found: Found) -> str:
+    """The end of a search."""
+    if not found.rate:
+        return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
+    end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
+    text = f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO (within 5 %, {len(found.probes)} runs){end}."
+    return f"{text}\n\n{format_load(found.best)}" if found.best is not None else text
+
+
+def found_json(found: Found) -> str:
+    """A search as JSON: the rate, why others were not kept, and the result of the best run."""
+    probes = [{"rate": probe.rate, "kept": not probe.reasons, "reasons": list(probe.reasons)} for probe in found.probes]
+    best = found.best.data() if found.best is not None else None
+    return json.dumps({"rate": found.rate, "limited_by_generator": found.limited_by_generator, "probes": probes, "result": best}, indent=2)
