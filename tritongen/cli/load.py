@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tritongen import __version__
 from tritongen.cli.options import OutputPath
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def command(
     )
     if find_max:
         return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, processes, metrics_url, form, output)
-    result = run_load(plan, processes=processes, metrics_url=metrics_url, progress=_progress(plan))
+    result = run_load(plan, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
     if output is not None:
         _write(output, result.to_json())
     click.echo(result.to_json() if form == "json" else format_load(result))
@@ -113,7 +114,7 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
     from tritongen.report.load import format_found, format_probe, found_json
 
     def run(probe: LoadPlan) -> LoadResult:
-        result = run_load(probe, processes=processes, metrics_url=metrics_url, progress=_progress(probe))
+        result = run_load(probe, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
         click.echo(format_probe(result), err=form == "json")
         return result
 

@@ -82,13 +82,16 @@ class _State:
         return latest
 
 
-def run_load(plan: LoadPlan, *, processes: int = 1, metrics_url: str = "", progress: Callable[[Progress], None] = lambda progress: None) -> LoadResult:
+def run_load(
+    plan: LoadPlan, *, processes: int = 1, metrics_url: str = "", tool_version: str = "", progress: Callable[[Progress], None] = lambda progress: None
+) -> LoadResult:
     """Run a load test and return what it found; on Ctrl-C what was found until then.
 
     Args:
         plan: what to do.
         processes: sender processes on this machine; more than one run under a master of Locust's.
         metrics_url: the server's metrics page; by default port 8002 of its host.
+        tool_version: tritongen's own version, for the result.
         progress: called several times a second.
 
     Raises MissingExtra without Locust, InputError for a request that cannot be made, InferenceError where the server or the model is not there.
@@ -118,7 +121,7 @@ def run_load(plan: LoadPlan, *, processes: int = 1, metrics_url: str = "", progr
             state.recorder,
             tuple(SenderUse(name, sender["cpu_s"], sender["wall_s"]) for name, sender in sorted(state.senders.items())),
             server,
-            {"tritongen": importlib.metadata.version("tritongen"), "locust": importlib.metadata.version("locust"), **_server_version(client)},
+            {**({"tritongen": tool_version} if tool_version else {}), "locust": importlib.metadata.version("locust"), **_server_version(client)},
             complete and not state.trouble,
             tuple(state.trouble),
             started,
