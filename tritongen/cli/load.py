@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tritongen import __version__
-from tritongen.cli.options import OutputPath
+from tritongen.cli.load_output import LoadOutput
+from tritongen.cli.options import SPEC, OutputPath
 
 if TYPE_CHECKING:
     from tritongen.load.arrivals import Stage
@@ -46,7 +47,9 @@ _DEFAULT_RATE = 50.0
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of arrivals and random inputs.")
 @click.option("--metrics-url", default="", help="The server's metrics page. Default: port 8002 of its host.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is printed.")
-@click.option("-o", "--output", type=OutputPath(), help="File to write the result to, as JSON.")
+@click.option("-o", "--output", type=OutputPath(), help="File to write the result to, as JSON (docs/load_result.schema.json).")
+@click.option("--html", type=OutputPath(), help="File to write a report with charts to, which needs no network.")
+@click.option("--compare", type=SPEC, metavar="FILE.json", help="An earlier result (-o), shown beside this one. The exit code does not depend on it.")
 def command(
     model: str,
     url: str,
@@ -67,6 +70,8 @@ def command(
     metrics_url: str,
     form: str,
     output: Path | None,
+    html: Path | None,
+    compare: Path | None,
 ) -> int:
     """Load MODEL with requests that arrive on a schedule, and print its true tail.
 
@@ -75,7 +80,6 @@ def command(
     """
     from tritongen.load.plan import LoadPlan, Slo, parse_slo
     from tritongen.load.run import run_load
-    from tritongen.report.load import format_load
 
     if find_max and (users or stages):
         raise click.UsageError("--find-max searches an open loop's rate; --users and --stages say another thing")
@@ -99,29 +103,26 @@ def command(
         seed=seed,
         slo=parse_slo(slo) if slo else Slo(),
     )
+    outputs = LoadOutput.prepare(form, output, html, compare)
     if find_max:
-        return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, processes, metrics_url, form, output)
+        return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, processes, metrics_url, outputs)
     result = run_load(plan, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
-    if output is not None:
-        _write(output, result.to_json())
-    click.echo(result.to_json() if form == "json" else format_load(result))
+    outputs.result(result)
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
 
 
-def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, processes: int, metrics_url: str, form: str, output: Path | None) -> int:
+def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, processes: int, metrics_url: str, outputs: LoadOutput) -> int:
     from tritongen.load.findmax import find_max
     from tritongen.load.run import run_load
-    from tritongen.report.load import format_found, format_probe, found_json
+    from tritongen.report.load import format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
         result = run_load(probe, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
-        click.echo(format_probe(result), err=form == "json")
+        click.echo(format_probe(result), err=outputs.form == "json")
         return result
 
     found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run)
-    if output is not None:
-        _write(output, found_json(found))
-    click.echo(found_json(found) if form == "json" else format_found(found))
+    outputs.found(found)
     return 0 if found.rate else 1
 
 
@@ -198,15 +199,3 @@ def _progress(plan: LoadPlan) -> Callable[[Progress], None]:
             click.echo(text, nl=False, err=True)
 
     return show
-
-
-def _write(path: Path, text: str) -> None:
-    from tritongen.diagnostics import Diagnostic, Location
-    from tritongen.errors import InputError
-
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            [Diagnostic("TG421", f"the result cannot be written: {error.strerror}", Location(str(path)), hint="choose another file with -o")]
-        ) from error

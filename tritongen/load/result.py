@@ -161,16 +161,25 @@ class LoadResult:
             "limits": self.limits(),
         }
 
+    def split(self) -> Mapping[str, float]:
+        """Where an answered request's time went on average, in milliseconds: the server's `PARTS`, and `outside` for the network and the client.
+
+        Empty where the server did not say, or nothing was answered.
+        """
+        latencies = self.latencies()
+        if self.server is None or not latencies.get_total_count():
+            return {}
+        parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
+        return {**parts, "outside": max(latencies.get_mean_value() / 1000 - sum(parts.values()), 0.0)}
+
     def limits(self) -> str:
         """One sentence about what limits the run, and what to try."""
         if self.invalid:
             return f"The run is not valid: {self.invalid[0]}."
-        latencies = self.latencies()
-        if self.server is None or not latencies.get_total_count():
+        parts = self.split()
+        if not parts:
             return "The server did not say where its time went."
-        mean = latencies.get_mean_value() / 1000
-        parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
-        outside = max(mean - sum(parts.values()), 0.0)
+        mean, outside = self.latencies().get_mean_value() / 1000, parts["outside"]
         queue, compute = parts["queue"], parts["compute_input"] + parts["compute_infer"] + parts["compute_output"]
         largest = max(("queue", queue), ("compute", compute), ("outside", outside), key=lambda entry: entry[1])[0]
         figures = f"of {mean:.2f} ms on average, {queue:.2f} are spent in the queue, {compute:.2f} in the model, {outside:.2f} in network and client"

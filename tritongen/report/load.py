@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tritongen.load.compare import Comparison, Figure
 from tritongen.load.findmax import Found
 from tritongen.load.result import LoadResult, measure, percentiles
 from tritongen.load.serverside import PARTS
@@ -15,10 +16,12 @@ _SHOWN_ERRORS = 5
 def format_load(result: LoadResult) -> str:
     """The result in some twenty lines: what was sent, the tail, the stages, errors, the server's side, and the verdict."""
     plan, counts = result.plan, result.counts
-    lines = [f"{printable(plan.model)} at {plan.url}: {_loop(result)}", ""]
+    lines = [f"{printable(plan.model)} at {plan.url}: {described_loop(result)}", ""]
     latencies = result.latencies()
     count = int(latencies.get_total_count())
-    lines.append(f"  answered   {count} of {sum(counts.values()) + sum(result.recorder.missed.values())} requests in {result.measured_s:g} s{_others(result)}")
+    others = unanswered(result)
+    due = sum(counts.values()) + sum(result.recorder.missed.values())
+    lines.append(f"  answered   {count} of {due} requests in {result.measured_s:g} s{f' ({others})' if others else ''}")
     if count:
         lines.append("  latency    " + "   ".join(f"{name} {value:.2f}" for name, value in percentiles(latencies)) + "   ms")
     stages = [(index, stage) for index, stage in enumerate(plan.stages) if stage.measured]
@@ -29,25 +32,60 @@ def format_load(result: LoadResult) -> str:
             row = "".join(f"{figures[name]:>10.2f}" for name in ("p50", "p99", "p99.9", "max"))
             lines.append(f"  {stage.name:<18}{result.recorder.sent[index]:>8}{row}")
     lines += _errors(result) + _server(result) + ["", f"  {result.limits()}"]
-    for reason in result.invalid:
-        lines.append(f"  NOT VALID: {printable(reason)}")
-    for reason in result.missed_slo():
-        lines.append(f"  SLO MISSED: {reason}")
-    if (plan.slo.percentiles or plan.slo.error_rate is not None) and not result.missed_slo() and not result.invalid:
-        lines.append("  SLO kept")
+    lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]
+    lines += [f"  SLO MISSED: {reason}" for reason in result.missed_slo()]
+    if verdict(result) in ("SLO kept", "BROKEN OFF"):
+        lines.append(f"  {verdict(result)}")
     return "\n".join(lines)
 
 
-def _loop(result: LoadResult) -> str:
+def verdict(result: LoadResult) -> str:
+    """The judgement of a run in two words or so; what stands first in this order: not valid, broken off, the SLO."""
+    if result.invalid:
+        return "NOT VALID"
+    if not result.complete:
+        return "BROKEN OFF"
+    if not result.plan.slo.percentiles and result.plan.slo.error_rate is None:
+        return "no SLO was given"
+    return "SLO MISSED" if result.missed_slo() else "SLO kept"
+
+
+def described_loop(result: LoadResult) -> str:
+    """How requests were sent, with the rates, or with the warning that a closed loop needs."""
     if result.plan.users:
         return f"closed loop of {result.plan.users} users (it waits for answers: a server that stands still hardly shows)"
     return f"open loop, {result.rate:.1f} requests/s sent of {result.target_rate:.1f} that were due, {result.plan.arrivals} arrivals"
 
 
-def _others(result: LoadResult) -> str:
+def unanswered(result: LoadResult) -> str:
+    """What was not answered well, by outcome, and what was never sent; empty where there is none."""
     missed = sum(result.recorder.missed.values())
     parts = [f"{count} {outcome}" for outcome, count in sorted(result.counts.items()) if outcome != "ok"] + ([f"{missed} never sent"] if missed else [])
-    return f" ({', '.join(parts)})" if parts else ""
+    return ", ".join(parts)
+
+
+def format_comparison(comparison: Comparison) -> str:
+    """Both runs beside each other, what differs in their settings, and what stands against comparing them."""
+    begun = f", begun {printable(comparison.started)}" if comparison.started else ""
+    lines = [f"compared with {printable(comparison.path)}{begun}", "", f"  {'':<16}{'earlier':>14}{'now':>14}{'change':>12}"]
+    for figure in comparison.figures:
+        values = "".join(f"{formatted_figure(figure, value):>14}" for value in (figure.earlier, figure.now))
+        lines.append(f"  {figure.name:<16}{values}{formatted_change(figure):>12}{f'   {figure.note}' if figure.note else ''}")
+    if comparison.differences:
+        lines += ["", "  settings and versions that differ"]
+        lines += [f"    {printable(entry.name)}: {printable(entry.earlier)}, now {printable(entry.now)}" for entry in comparison.differences]
+    lines += [f"  NOTE: {printable(note)}" for note in comparison.notes]
+    return "\n".join(lines)
+
+
+def formatted_figure(figure: Figure, value: float | None) -> str:
+    """One of its values with the unit."""
+    return "-" if value is None else f"{value:.{3 if figure.unit in ('%', 'ms') else 2}f} {figure.unit}"
+
+
+def formatted_change(figure: Figure) -> str:
+    """Its difference in percent, with the sign."""
+    return "-" if figure.change is None else f"{round(figure.change, 3) + 0.0:+.1%}"
 
 
 def _errors(result: LoadResult) -> list[str]:
@@ -84,11 +122,15 @@ def format_probe(result: LoadResult) -> str:
 
 def format_found(found: Found) -> str:
     """The end of a search."""
+    return f"{described_search(found)}\n\n{format_load(found.best)}" if found.best is not None else described_search(found)
+
+
+def described_search(found: Found) -> str:
+    """What a search found, in a sentence."""
     if not found.rate:
         return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
     end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
-    text = f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO (within 5 %, {len(found.probes)} runs){end}."
-    return f"{text}\n\n{format_load(found.best)}" if found.best is not None else text
+    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO (within 5 %, {len(found.probes)} runs){end}."
 
 
 def found_json(found: Found) -> str:
