@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
+from tritongen.load.samples import Samples
+
 HIGHEST_US = 3_600_000_000
 DIGITS = 3
 PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -136,10 +138,9 @@ def _text(histogram: HdrHistogram) -> str:
 
 def summary(histogram: HdrHistogram) -> Mapping[str, Any]:
     """Percentiles, mean and extremes in milliseconds, with the number of samples; only the count where there are none."""
-    count = int(histogram.get_total_count())
-    if not count:
+    samples = Samples.of(histogram)
+    if not samples.count:
         return {"count": 0}
-    smallest = next(iter(histogram.get_recorded_iterator())).value_iterated_to
-    percentiles = {f"p{percentile:g}": histogram.get_value_at_percentile(percentile) / 1000 for percentile in PERCENTILES}
-    extremes = {"min": smallest / 1000, "max": histogram.get_max_value() / 1000}
-    return {"count": count, "mean": histogram.get_mean_value() / 1000, **extremes, **percentiles}
+    *figures, largest = (value / 1000 for value in samples.percentiles((*PERCENTILES, 100.0)))
+    percentiles = {f"p{percentile:g}": value for percentile, value in zip(PERCENTILES, figures, strict=True)}
+    return {"count": samples.count, "mean": samples.mean / 1000, "min": samples.smallest / 1000, "max": largest, **percentiles}

@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 
 from tritongen.load.plan import LoadPlan, settings
 from tritongen.load.recorder import PERCENTILES, Recorder, summary
+from tritongen.load.samples import Samples
 from tritongen.load.serverside import PARTS, ServerSide
 
 SCHEMA_VERSION = 1
@@ -170,7 +171,7 @@ class LoadResult:
         if self.server is None or not latencies.get_total_count():
             return {}
         parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
-        return {**parts, "outside": max(latencies.get_mean_value() / 1000 - sum(parts.values()), 0.0)}
+        return {**parts, "outside": max(measure(latencies, "mean") - sum(parts.values()), 0.0)}
 
     def limits(self) -> str:
         """One sentence about what limits the run, and what to try."""
@@ -179,7 +180,7 @@ class LoadResult:
         parts = self.split()
         if not parts:
             return "The server did not say where its time went."
-        mean, outside = self.latencies().get_mean_value() / 1000, parts["outside"]
+        mean, outside = measure(self.latencies(), "mean"), parts["outside"]
         queue, compute = parts["queue"], parts["compute_input"] + parts["compute_infer"] + parts["compute_output"]
         largest = max(("queue", queue), ("compute", compute), ("outside", outside), key=lambda entry: entry[1])[0]
         figures = f"of {mean:.2f} ms on average, {queue:.2f} are spent in the queue, {compute:.2f} in the model, {outside:.2f} in network and client"
@@ -193,11 +194,10 @@ class LoadResult:
 
 def measure(latencies: HdrHistogram, name: str) -> float:
     """A measure such as `p99`, `mean` or `max`, in milliseconds; 0 without samples."""
-    if not latencies.get_total_count():
-        return 0.0
+    samples = Samples.of(latencies)
     if name == "mean":
-        return float(latencies.get_mean_value()) / 1000
-    return float(latencies.get_max_value() if name == "max" else latencies.get_value_at_percentile(float(name[1:]))) / 1000
+        return samples.mean / 1000
+    return samples.percentiles([100.0 if name == "max" else float(name[1:])])[0] / 1000
 
 
 def percentiles(histogram: HdrHistogram) -> Sequence[tuple[str, float]]:

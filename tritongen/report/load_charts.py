@@ -12,6 +12,7 @@ from markupsafe import Markup
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
 from tritongen.load.result import LoadResult, measure
+from tritongen.load.samples import Samples
 from tritongen.report.charts import Scale, Series, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
 
 SPLIT_NAMES = {
@@ -97,8 +98,7 @@ def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
     nines = math.log10(count)
     steps = math.ceil(nines * _STEPS_A_NINE)
     wanted = [100 - 100 * 10 ** -(step / _STEPS_A_NINE) for step in range(steps)] + [100.0]
-    values = histogram.get_percentile_to_value_dict(wanted)
-    return [(percentile, max(values[percentile], 1) / 1000) for percentile in wanted]
+    return [(percentile, value / 1000) for percentile, value in zip(wanted, Samples.of(histogram).percentiles(wanted), strict=True)]
 
 
 def _latency_scale(values: Sequence[float]) -> Scale:
