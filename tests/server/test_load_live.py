@@ -1,13 +1,17 @@
 """`tritongen load` against a real Triton."""
 
 import json
+from pathlib import Path
 
 import models
 import pytest
+import schemas
 
 import tritongen as package
 
 pytestmark = pytest.mark.server
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/load_result.schema.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +45,24 @@ def test_several_processes_are_merged_under_locusts_master(server, tritongen):
     assert data["requests"]["ok"] == pytest.approx(200, abs=70)
 
 
-def test_a_closed_loop_is_called_one(server, tritongen):
-    done = tritongen("load", "linear", "-u", server.http_url, "--users", 4, "--duration", "1s", "--warmup", "0")
+def test_a_report_and_an_earlier_result_beside_this_one(server, tritongen, tmp_path):
+    earlier, page = tmp_path / "earlier.json", tmp_path / "report.html"
+    arguments = ["load", "linear", "-u", server.grpc_url, "--duration", "1s", "--warmup", "0", "--metrics-url", server.metrics_url]
+    tritongen(*arguments, "--rate", 50, "-o", earlier)
+    assert schemas.accepts(SCHEMA, json.loads(earlier.read_text()))
+    done = tritongen(*arguments, "--stages", "50:1s,100:1s", "--compare", earlier, "--html", page)
+    assert "settings and versions that differ" in done.out
+    assert "stages: " in done.out
+    text = page.read_text()
+    for words in ("Latency over time", "Latency by throughput", "Where the time goes", "Executed batches", "the earlier run"):
+        assert words in text
+
+
+def test_a_closed_loop_is_called_one(server, tritongen, tmp_path):
+    done = tritongen("load", "linear", "-u", server.http_url, "--users", 4, "--duration", "1s", "--warmup", "0", "-o", tmp_path / "result.json")
     assert "closed loop of 4 users" in done.out
+    (stage,) = json.loads((tmp_path / "result.json").read_text())["stages"]
+    assert stage["latency_ms"]["count"] > 0
 
 
 def test_a_promise_that_is_not_kept_is_exit_1(server, tritongen):
