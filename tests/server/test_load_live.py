@@ -52,7 +52,7 @@ def test_a_report_and_an_earlier_result_beside_this_one(server, tritongen, tmp_p
     assert schemas.accepts(SCHEMA, json.loads(earlier.read_text()))
     done = tritongen(*arguments, "--stages", "50:1s,100:1s", "--compare", earlier, "--html", page)
     assert "settings and versions that differ" in done.out
-    assert "stages: " in done.out
+    assert "stages.1: not there, now" in done.out
     text = page.read_text()
     for words in ("Latency over time", "Latency by throughput", "Where the time goes", "Executed batches", "the earlier run"):
         assert words in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ FEWEST_BEYOND = 10
 """A percentile with fewer samples beyond it moves from run to run by itself: the relative error of a count of n events is about 1/sqrt(n)."""
 _LONGEST_VALUE = 80
 _MOST_PROBLEMS = 10
+_ABSENT = object()
 
 
 class _Part(BaseModel):
@@ -172,7 +173,7 @@ def compare(earlier: Earlier, path: Path, now: LoadResult) -> Comparison:
     notes += [] if earlier.complete else ["the earlier run did not come to its end"]
     notes += [f"this run is not valid: {reason}" for reason in now.invalid]
     notes += [] if now.complete else ["this run did not come to its end"]
-    differences = (*_differences(earlier.settings, settings(now.plan), ""), *_differences(earlier.versions, now.versions, "version of "))
+    differences = (*_differences(earlier.settings, settings(now.plan), ""), *_differences(earlier.versions, dict(now.versions), "versions"))
     return Comparison(str(path), earlier.started, tuple(figures), differences, tuple(notes))
 
 
@@ -182,26 +183,27 @@ def _thin(name: str, before: int, now: int) -> str:
     return f"fewer than {FEWEST_BEYOND} samples beyond it ({samples_beyond(before, name):.0f} earlier, {samples_beyond(now, name):.0f} now)"
 
 
-def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> tuple[Difference, ...]:
-    names = [*now, *(name for name in earlier if name not in now)]
-    pairs = [(name, _text(earlier, name), _text(now, name)) for name in names]
-    return tuple(Difference(prefix + name, _cut(before), _cut(after)) for name, before, after in pairs if before != after)
+def _differences(earlier: Any, now: Any, name: str) -> Iterator[Difference]:
+    """The places at which two values differ, each as deep inside as both have it."""
+    before, after = _children(earlier), _children(now)
+    if before is not None and after is not None:
+        for key in [*after, *(key for key in before if key not in after)]:
+            yield from _differences(before.get(key, _ABSENT), after.get(key, _ABSENT), f"{name}.{key}" if name else str(key))
+    elif _text(earlier) != _text(now):
+        yield Difference(name, _cut(_text(earlier)), _cut(_text(now)))
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
-    if name not in values:
+def _children(value: Any) -> Mapping[Any, Any] | None:
+    return value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else None
+
+
+def _text(value: Any) -> str:
+    """A value in words; 100 and 100.0 are the same rate."""
+    if value is _ABSENT:
         return "not there"
-    value = values[name]
-    return value if isinstance(value, str) and value else json.dumps(_plain(value), sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    """The same value with whole numbers written in one way: 100 and 100.0 are the same rate."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) and value else json.dumps(value)
 
 
 def _cut(text: str) -> str:

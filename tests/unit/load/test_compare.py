@@ -68,11 +68,26 @@ def test_settings_and_versions_that_differ_are_listed(kept):
     earlier = dataclasses.replace(load_results.make(seed=1), versions={"tritongen": "0.1.0", "triton": "2.40.0"})
     now = load_results.make("60:4s", seed=2, slo="p99=30ms")
     found = {entry.name: (entry.earlier, entry.now) for entry in compared(kept(earlier), now).differences}
-    assert set(found) == {"stages", "seed", "slo", "version of triton", "version of locust"}
-    assert found["seed"] == ("1", "2")
-    assert found["version of triton"] == ("2.40.0", "2.51.0")
-    assert found["version of locust"] == ("not there", "2.40")
+    assert found == {
+        "stages.0.rate": ("50", "60"),
+        "stages.0.end_rate": ("50", "60"),
+        "stages.1.rate": ("50", "60"),
+        "stages.1.end_rate": ("50", "60"),
+        "stages.1.name": ("50/s", "60/s"),
+        "seed": ("1", "2"),
+        "slo.percentiles.p99": ("20", "30"),
+        "slo.error_rate": ("0.05", "null"),
+        "versions.triton": ("2.40.0", "2.51.0"),
+        "versions.locust": ("not there", "2.40"),
+    }
     assert "seed: 1, now 2" in format_comparison(compared(kept(earlier), now))
+
+
+def test_a_stage_more_is_one_difference(kept):
+    (more,) = compared(kept(load_results.make("50:4s")), load_results.make("50:4s,70:4s")).differences
+    assert (more.name, more.earlier) == ("stages.2", "not there")
+    assert more.now.startswith('{"seconds": 4')
+    assert len(more.now) <= 80
 
 
 def test_runs_that_say_little_are_named(kept):
