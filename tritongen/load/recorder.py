@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
-from tritongen.load.samples import Samples
+from tritongen.load.histogram import Samples
 
 HIGHEST_US = 3_600_000_000
 DIGITS = 3

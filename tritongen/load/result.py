@@ -10,9 +10,9 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
+from tritongen.load.histogram import Samples
 from tritongen.load.plan import LoadPlan, settings
 from tritongen.load.recorder import PERCENTILES, Recorder, summary
-from tritongen.load.samples import Samples
 from tritongen.load.serverside import PARTS, ServerSide
 
 SCHEMA_VERSION = 1

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
+from tritongen.load.histogram import Samples
 from tritongen.load.result import LoadResult, measure
-from tritongen.load.samples import Samples
 from tritongen.report.charts import Scale, Series, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
 
 SPLIT_NAMES = {

@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritongen.report.charts import HEIGHT, WIDTH, Series, columns, line_chart, linear, logarithmic, number, stacked_bar, tail
@@ -24,6 +24,7 @@ def within(picture):
     return True
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1e6), st.floats(1e-6, 1e6), st.booleans())
 def test_an_even_scale_holds_its_values(low, width, exact):
     high = low + width
@@ -35,6 +36,7 @@ def test_an_even_scale_holds_its_values(low, width, exact):
     assert all(-1e-6 <= position <= 1 + 1e-6 for position, _ in scale.ticks)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 1e6), st.floats(1, 1e6))
 def test_a_logarithmic_scale_holds_its_values_between_round_numbers(low, factor):
     high = low * factor

@@ -1,11 +1,11 @@
 """The figures of a histogram's samples are those of HdrHistogram's own methods."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tritongen.load.histogram import Samples
 from tritongen.load.recorder import DIGITS, HIGHEST_US, PERCENTILES, HdrHistogram
-from tritongen.load.samples import Samples
 
 values = st.lists(
     st.one_of(st.integers(1, HIGHEST_US), st.integers(1, 5000), st.sampled_from([1, 1023, 1024, 2047, 2048, 4095, 4096, HIGHEST_US])), max_size=60
@@ -19,6 +19,7 @@ def histogram_of(recorded):
     return histogram
 
 
+@settings(deadline=None, max_examples=30)
 @given(values, st.lists(st.floats(0.001, 100), max_size=5))
 def test_they_agree(recorded, more):
     wanted = [*PERCENTILES, *more]
