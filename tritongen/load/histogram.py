@@ -17,7 +17,7 @@ Whole = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Samples:
-    """The counters of a histogram that are not 0, in ascending order, for histograms that begin at 1.
+    """The counters of histograms that are not 0, in ascending order, for histograms that begin at 1.
 
     Attributes:
         lowest: the smallest value that each counter stands for.
@@ -30,14 +30,12 @@ class Samples:
     counts: Whole
 
     @classmethod
-    def of(cls, histogram: HdrHistogram) -> Samples:
-        """The samples of a histogram; a copy, which later samples do not change."""
-        counters = np.asarray(histogram.counts).astype(np.int64)
-        indices = np.flatnonzero(counters)
-        # The first 2 * half counters stand for one value each; from there on, each `half` of them for values twice as wide as those before.
-        half = int(histogram.sub_bucket_half_count)
-        doublings = np.maximum(indices // half - 1, 0)
-        return cls((indices - doublings * half) << doublings, np.left_shift(np.int64(1), doublings), counters[indices])
+    def of(cls, *histograms: HdrHistogram) -> Samples:
+        """The samples of histograms together; a copy, which later samples do not change."""
+        parts = [_occupied(histogram) for histogram in histograms]
+        lowest, width, counts = (np.concatenate([np.empty(0, np.int64), *(part[index] for part in parts)]) for index in range(3))
+        order = np.argsort(lowest, kind="stable")
+        return cls(lowest[order], width[order], counts[order])
 
     @property
     def count(self) -> int:
@@ -61,3 +59,12 @@ class Samples:
         targets = [max(int(min(percentile, 100.0) * self.count / 100 + 0.5), 1) for percentile in wanted]
         places = np.searchsorted(np.cumsum(self.counts), targets)
         return [int(value) for value in (self.lowest + self.width - 1)[places]]
+
+
+def _occupied(histogram: HdrHistogram) -> tuple[Whole, Whole, Whole]:
+    counters = np.asarray(histogram.counts).astype(np.int64)
+    indices = np.flatnonzero(counters)
+    # The first 2 * half counters stand for one value each; from there on, each `half` of them for values twice as wide as those before.
+    half = int(histogram.sub_bucket_half_count)
+    doublings = np.maximum(indices // half - 1, 0)
+    return (indices - doublings * half) << doublings, np.left_shift(np.int64(1), doublings), counters[indices]

@@ -25,6 +25,7 @@ SPLIT_NAMES = {
 _MOST_STAGES_NAMED = 8
 _SHORTEST_PART_S = 0.05
 """A second of which less than this was measured says nothing about a rate."""
+_MOST_MOMENTS = 300
 _STEPS_A_NINE = 40
 
 
@@ -41,12 +42,21 @@ class Figure:
 
 @dataclass(frozen=True)
 class Moment:
-    """One second of a run: its middle in seconds from the run's beginning, and requests a second that were due, answered well, and failed."""
+    """A second of a run, or some of a long one, by the instants at which requests were due.
+
+    Attributes:
+        middle: its middle, in seconds from the run's beginning.
+        due: requests a second that were due.
+        ok: those that were answered well.
+        errors: those that failed.
+        latencies: of those that were answered well.
+    """
 
     middle: float
     due: float
     ok: float
     errors: float
+    latencies: Samples
 
 
 def figures(result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[Figure]:
@@ -77,18 +87,23 @@ def figures(result: LoadResult, comparison: Comparison | None, found: Found | No
     return drawn
 
 
+def seconds_a_moment(result: LoadResult) -> int:
+    """How many seconds are put together, so that a long run can be read."""
+    return max(math.ceil(result.measured_s / _MOST_MOMENTS), 1)
+
+
 def moments(result: LoadResult) -> list[Moment]:
-    """Rates for each second of the measured time. A second that was measured in part counts by that part; one without any request has zeros."""
-    seconds = result.recorder.seconds
+    """The measured time in order. What was measured in part counts by that part; where there was no request, rates are 0."""
+    seconds, step = result.recorder.seconds, seconds_a_moment(result)
     begin, end = result.plan.length_s - result.measured_s, result.plan.length_s
     found = []
-    for number in range(min(seconds), max(seconds) + 1):
-        left, right = max(float(number), begin), min(number + 1.0, end)
+    for first in range(min(seconds), max(seconds) + 1, step):
+        left, right = max(float(first), begin), min(float(first + step), end)
         if right - left < _SHORTEST_PART_S:
             continue
-        second = seconds.get(number)
-        due, ok, errors = (second.due, second.ok, second.errors) if second else (0, 0, 0)
-        found.append(Moment((left + right) / 2, due / (right - left), ok / (right - left), errors / (right - left)))
+        inside = [seconds[number] for number in range(first, first + step) if number in seconds]
+        due, ok, errors = (sum(counts) / (right - left) for counts in zip((0, 0, 0), *((one.due, one.ok, one.errors) for one in inside), strict=True))
+        found.append(Moment((left + right) / 2, due, ok, errors, Samples.of(*(one.latencies for one in inside))))
     return found
 
 
@@ -118,25 +133,23 @@ def _parts(result: LoadResult) -> list[Tick]:
     return [(begin, stage.name) for begin, stage in zip(begins, stages, strict=True) if stage.measured]
 
 
+def _each(result: LoadResult) -> str:
+    step = seconds_a_moment(result)
+    return "each second" if step == 1 else f"each {step} seconds"
+
+
 def _time_scale(result: LoadResult) -> Scale:
     """Seconds, from the beginning of the measured time."""
     return linear("seconds from the beginning of the run", result.plan.length_s - result.measured_s, result.plan.length_s, exact=True)
 
 
 def _latency_over_time(result: LoadResult) -> Figure:
-    seconds = result.recorder.seconds
-    middles = {math.floor(moment.middle): moment.middle for moment in moments(result)}
     names = ("p50", "p99", "max")
-    lines = []
-    for name in names:
-        points = []
-        for number, middle in middles.items():
-            second = seconds.get(number)
-            points.append((middle, measure(second.latencies, name) if second is not None and second.ok else None))
-        lines.append(Series(name, points))
+    found = [(moment.middle, moment.latencies.percentiles([50.0, 99.0, 100.0]) if moment.ok else None) for moment in moments(result)]
+    lines = [Series(name, [(middle, values[place] / 1000 if values else None) for middle, values in found]) for place, name in enumerate(names)]
     values = [value for line in lines for _, value in line.points if value is not None]
     picture = line_chart("Latency over time", _time_scale(result), _latency_scale(values), lines, limits=_promises(result), parts=_parts(result))
-    words = "Of the requests that were due in each second, from the instant at which they were due. A gap: none of them was answered."
+    words = f"Of the requests that were due in {_each(result)}, from the instant at which they were due. A gap: none of them was answered."
     return Figure("Latency over time", picture, names, words)
 
 
@@ -163,7 +176,7 @@ def _throughput(result: LoadResult) -> Figure:
     top = max((moment.due for moment in found), default=1.0)
     y = linear("requests a second", 0, top)
     picture = line_chart("Throughput over time", _time_scale(result), y, lines, parts=_parts(result))
-    words = "By the second in which a request was due. What was due and is neither answered nor an error was never sent."
+    words = f"By the instants at which requests were due, for {_each(result)}. What was due and is neither answered nor an error was never sent."
     return Figure("Throughput over time", picture, [line.name for line in lines], words)
 
 

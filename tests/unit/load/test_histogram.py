@@ -43,3 +43,11 @@ def test_later_samples_do_not_change_them():
     samples = Samples.of(histogram)
     histogram.record_value(1000)
     assert samples.percentiles([100.0]) == [10]
+
+
+@settings(deadline=None, max_examples=20)
+@given(values, values)
+def test_histograms_together_are_one(first, second):
+    together, whole = Samples.of(histogram_of(first), histogram_of(second)), Samples.of(histogram_of(first + second))
+    assert (together.count, together.mean, together.smallest) == (whole.count, pytest.approx(whole.mean), whole.smallest)
+    assert together.percentiles(PERCENTILES) == whole.percentiles(PERCENTILES)

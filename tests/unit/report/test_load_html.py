@@ -178,6 +178,14 @@ def test_a_second_without_requests_has_a_rate_of_0():
     assert [moment.due for moment in moments(LoadResult(plan, at(0.5, 3.5)))] == [1, 0, 0, 1]
 
 
+def test_seconds_of_a_long_run_are_put_together():
+    plan = LoadPlan("m", "grpc://h:1", stages=(Stage(900, 1, 1, "1/s"),))
+    found = moments(LoadResult(plan, at(*(second + 0.5 for second in range(900)))))
+    assert len(found) == 300
+    assert {(moment.due, moment.latencies.count) for moment in found} == {(1, 3)}
+    assert "due in each 3 seconds" in load_page(LoadResult(plan, at(*range(900))))
+
+
 def test_what_was_never_sent_is_due():
     plan = LoadPlan("m", "grpc://h:1", stages=(Stage(1, 1, 1, "1/s"),))
     recorder = at(0.5)
