@@ -49,7 +49,8 @@ def make_pool(plan: LoadPlan, meta: ModelMeta, known: Mapping[str, Sequence[int]
         arrays = {tensor.name: _input(meta, tensor.name, rows, {**known, **chosen}, given, samples, index, rng) for tensor in meta.inputs}
         prepared = prepare(meta, arrays)
         if meta.max_batch_size and rows > meta.max_batch_size:
-            raise problem(f"a batch of {rows} rows is more than the model takes ({meta.max_batch_size})", "write a --batch-mix of smaller ones")
+            hint = "write a --batch-mix of smaller ones, or fewer `rows` of a Locust user"
+            raise problem(f"a batch of {rows} rows is more than the model takes ({meta.max_batch_size})", hint)
         pool.append(Payload(prepared.arrays, rows if meta.max_batch_size else 1, f"{rows} rows" if meta.max_batch_size else ""))
     return pool
 
@@ -81,7 +82,8 @@ def _input(
     shape = tuple(sizes.get(name, item))
     if len(shape) != len(item) or -1 in shape:
         example = "x".join("?" if size == -1 else str(size) for size in item)
-        raise problem(f"the size of input '{name}' {list(item)} is not known", f"give it with --shape-mix {name}={example}, or in the spec's shapes")
+        hint = f"give it with --shape-mix {name}={example}, as `shapes` of a Locust user, or in the spec's shapes"
+        raise problem(f"the size of input '{name}' {list(item)} is not known", hint)
     return random_values(tensor.dtype, (rows, *shape) if batched else shape, rng)
 
 
