@@ -1,8 +1,7 @@
-"""The Jinja environment for the text around a config: headers, starter specs, deployment files.
+"""The Jinja environment for the text around a config (headers, starter specs, deployment files) and for reports in HTML.
 
 Templates come from a folder of the user's, then from those that ship with tritongen. An undefined variable is an error, always; values go through filters
-and are never
-pasted raw.
+and are never pasted raw. In `*.html.j2` every value is escaped unless it is Markup.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ def environment(own: Path | None = None) -> jinja2.Environment:
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - the output is configuration text, quoted by the filters below, and never HTML
+        # Configuration text is quoted by the filters below; what becomes HTML is escaped wherever a value stands.
+        autoescape=jinja2.select_autoescape(("html.j2",), default=False),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -38,6 +38,7 @@ _FAMILIES = (
     ("TG39", "Python and vLLM models"),
     ("TG40", "What requests may look like"),
     ("TG41", "The release of a spec"),
+    ("TG42", "Load tests"),
     ("TG9", "The embedded server"),
 )
 

@@ -16,6 +16,7 @@ _COMMANDS = {
     "init": "write a starter spec for ONNX models",
     "serve": "serve a spec or a repository on a real Triton, here",
     "infer": "send one request to a running Triton",
+    "load": "load a running Triton, and see its true tail",
     "doctor": "check what serving here needs",
     "schema": "print the spec's JSON Schema",
     "releases": "list NVIDIA's containers, and what is known about each",

@@ -15,7 +15,7 @@ from tritonclient.grpc import service_pb2 as pb
 from tritongen.client import calls, tensors
 from tritongen.client.calls import CallFailed, Reply, Status
 
-_STATUS: Mapping[grpc.StatusCode, Status] = {
+STATUS: Mapping[grpc.StatusCode, Status] = {
     grpc.StatusCode.INVALID_ARGUMENT: Status.INVALID,
     grpc.StatusCode.NOT_FOUND: Status.NOT_FOUND,
     grpc.StatusCode.UNAVAILABLE: Status.UNAVAILABLE,
@@ -159,7 +159,7 @@ def failure(error: grpc.RpcError, *, connected: bool, sent: bool) -> CallFailed:
     said = error.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE and not connected:
         return CallFailed(Status.CONNECTION, code.name, said, sent=sent, own=False)
-    return CallFailed(_STATUS.get(code, Status.FAILED), code.name, said, own=code in _OWN)
+    return CallFailed(STATUS.get(code, Status.FAILED), code.name, said, own=code in _OWN)
 
 
 def channel_options() -> list[tuple[str, int]]:

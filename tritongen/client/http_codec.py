@@ -104,7 +104,7 @@ def answer(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> 
         return True
     if isinstance(call, calls.ServerLive | calls.ServerReady | calls.ModelReady):
         return _health(status, body)
-    _check(status, body)
+    check(status, body)
     if isinstance(call, calls.LoadModel | calls.UnloadModel):
         return None
     found = _parsed(body)
@@ -130,7 +130,7 @@ def _health(status: int, body: bytes) -> bool:
         return True
     if status in (400, 404) and (not body or _error(body) is not None):
         return False
-    _check(status, body)
+    check(status, body)
     return False
 
 
@@ -150,7 +150,7 @@ def _is_text_of_numbers(value: object) -> bool:
 def infer_reply(status: int, headers: Mapping[str, str], body: bytes, *, serialise_s: float, wait_s: float) -> Reply:
     """The answer to an inference request. `headers` are looked up in lower case. Raises CallFailed where there is none."""
     start = time.perf_counter()
-    _check(status, body)
+    check(status, body)
     size = _header_size(headers.get(HEADER_LENGTH.lower()), len(body))
     header = _object(_parsed(body[:size]), "outputs")
     try:
@@ -200,7 +200,7 @@ def _text(found: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _check(status: int, body: bytes) -> None:
+def check(status: int, body: bytes) -> None:
     """Raise CallFailed for an error status. Triton says what is wrong as `{"error": ...}`; another body is that of something in between."""
     if status == 200:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 from tritongen import dtypes
 from tritongen.diagnostics import shown
 from tritongen.dtypes import Dtype
+from tritongen.samples import SAMPLES_PARAMETER
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,22 @@ class ModelMeta:
     def decoupled(self) -> bool:
         """Whether the model answers a request with any number of responses."""
         return bool(self.config.get("model_transaction_policy", {}).get("decoupled"))
+
+    @cached_property
+    def warmup_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The sizes of one item that the model's config warms up, by input name; empty where it has no warmup."""
+        samples = self.config.get("model_warmup") or ()
+        return {name: tuple(int(size) for size in value.get("dims", ())) for name, value in samples[0].get("inputs", {}).items()} if samples else {}
+
+    @cached_property
+    def samples(self) -> Mapping[str, object]:
+        """The values that the model's spec gives for inputs that cannot be guessed; empty for a config that tritongen did not write."""
+        text = self.config.get("parameters", {}).get(SAMPLES_PARAMETER, {}).get("string_value", "{}")
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError:
+            return {}
+        return values if isinstance(values, dict) else {}
 
     @cached_property
     def queue_policies(self) -> Mapping[int, Mapping[str, Any]]:

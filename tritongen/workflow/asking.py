@@ -11,9 +11,9 @@ import numpy as np
 from tritongen import dtypes
 from tritongen.client import Client, ModelMeta
 from tritongen.samples import Array
-from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs, sample_values
+from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs
 
-__all__ = ["Answer", "ask", "dtype_name", "make_inputs", "sample_values", "statistics"]
+__all__ = ["Answer", "ask", "dtype_name", "make_inputs", "statistics"]
 
 _PIECE = 1 << 20
 

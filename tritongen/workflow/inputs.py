@@ -6,7 +6,6 @@ Everything is decided from shapes first. Arrays are made when the request is kno
 from __future__ import annotations
 
 import enum
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from tritongen.client import ModelMeta, TensorMeta
 from tritongen.client.requests import array_bytes, check_size
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
-from tritongen.samples import SAMPLES_PARAMETER, Array, SampleError, as_array, random_values
+from tritongen.samples import Array, SampleError, as_array, random_values
 
 _WORD_BYTES = 11
 """The longest word that is made up, with the 4 bytes of its length."""
@@ -172,7 +171,7 @@ def _rows(meta: ModelMeta, batch: int | None, plan: _Plan) -> int:
 
 def _size_others(meta: ModelMeta, shapes: Mapping[str, Sequence[int]], plan: _Plan) -> None:
     """Sizes of the inputs that were not given: from the spec's sample, the model's warmup, and what they have in common with those that were."""
-    warm, known, samples = warmup_shapes(meta), dict(plan.sizes), sample_values(meta)
+    warm, known, samples = meta.warmup_shapes, dict(plan.sizes), meta.samples
     for tensor in meta.inputs:
         if tensor.name in plan.origins:
             continue
@@ -239,21 +238,3 @@ def _array(meta: ModelMeta, tensor: TensorMeta, plan: _Plan, count: int, rng: np
         return np.repeat(item[np.newaxis], count, axis=0) if batched else item
     sizes = plan.sizes[tensor.name]
     return random_values(tensor.dtype, (count, *sizes) if batched else sizes, rng)
-
-
-def warmup_shapes(meta: ModelMeta) -> dict[str, tuple[int, ...]]:
-    """The sizes of one item that the model's config warms up, by input name; empty where it has no warmup."""
-    samples = meta.config.get("model_warmup") or ()
-    if not samples:
-        return {}
-    return {name: tuple(int(size) for size in value.get("dims", ())) for name, value in samples[0].get("inputs", {}).items()}
-
-
-def sample_values(meta: ModelMeta) -> dict[str, object]:
-    """The values that the model's spec gives for inputs that cannot be guessed; empty for a config that tritongen did not write."""
-    text = meta.config.get("parameters", {}).get(SAMPLES_PARAMETER, {}).get("string_value", "{}")
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError:
-        return {}
-    return values if isinstance(values, dict) else {}

@@ -8,7 +8,7 @@ from tritongen.client.requests import MAX_REQUEST_BYTES, check_size, prepare
 from tritongen.errors import InputError, InvalidInput, ModelNotFound, ModelNotReady
 from tritongen.samples import SAMPLES_PARAMETER
 from tritongen.workflow.asking import statistics
-from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs, sample_values
+from tritongen.workflow.inputs import Origin, make_inputs, prepare_inputs
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_rows_are_refused_for_a_model_that_does_not_batch():
 
 @pytest.mark.parametrize("text", ["no json", "[1]", "3"])
 def test_a_parameter_of_somebody_else_is_no_sample(text):
-    assert sample_values(meta(config={"parameters": {SAMPLES_PARAMETER: {"string_value": text}}})) == {}
+    assert meta(config={"parameters": {SAMPLES_PARAMETER: {"string_value": text}}}).samples == {}
 
 
 def bert(*, max_batch_size=8, samples=None):

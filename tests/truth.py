@@ -1,0 +1,78 @@
+"""What a load test should have reported: from the log of a server of known times, from its schedule alone, and what was reported, side by side."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from known_server import MODEL, Stalls, finished, known_server
+
+from tritongen.load.arrivals import ArrivalKind, Stage, schedule
+from tritongen.load.plan import LoadPlan
+from tritongen.load.result import LoadResult, measure
+from tritongen.load.run import Progress, run_load
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value of this rank, which is what a histogram gives too."""
+    return sorted(values)[max(int(percent / 100 * len(values) + 0.5), 1) - 1]
+
+
+def simulated(dues: Sequence[float], service_s: float, stalls: Stalls) -> list[float]:
+    """Seconds from each due instant to the end of its request, with one worker, and stalls that count from the first of them."""
+    free, latencies = 0.0, []
+    for due in dues:
+        free = dues[0] + finished(max(due, free) - dues[0], service_s, stalls)
+        latencies.append(free - due)
+    return latencies
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One run. Latencies are in seconds, of each request that was due.
+
+    Attributes:
+        result: what the load test reported.
+        logged: from the instant at which each request was due to the end that the server wrote down.
+        simulated: what they are with a network and a generator that take no time.
+    """
+
+    result: LoadResult
+    logged: Sequence[float]
+    simulated: Sequence[float]
+
+    def reported_ms(self, percent: float) -> float:
+        """What the load test gives for a percentile, in milliseconds."""
+        return measure(self.result.latencies(), f"p{percent:g}")
+
+    def logged_ms(self, percent: float) -> float:
+        """What the log gives."""
+        return percentile(self.logged, percent) * 1000
+
+    def simulated_ms(self, percent: float) -> float:
+        """What the schedule gives."""
+        return percentile(self.simulated, percent) * 1000
+
+
+def run(
+    protocol: str, rate: float, seconds: float, *, service_s: float, stalls: Stalls = (), processes: int = 1, arrivals: ArrivalKind = "poisson", seed: int = 0
+) -> Truth:
+    """A load test against a server of known times."""
+    starts: list[float] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.elapsed_s > -1.0:
+            starts.append(time.perf_counter() - progress.elapsed_s)
+
+    stages = (Stage(seconds, rate, rate, "known"),)
+    with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=service_s, stalls=stalls) as server:
+        plan = LoadPlan(MODEL, server.urls[protocol], stages=stages, arrivals=arrivals, seed=seed, pool=4, deadline_s=60)
+        result = run_load(plan, processes=processes, progress=watch)
+    # The nearest of many looks at the clock: each comes some microseconds after the instant that it is about.
+    start = min(starts)
+    dues = sorted(arrival.due_s for share in range(processes) for arrival in schedule(stages, arrivals, seed=seed, share=share, shares=processes))
+    ends = [end for _, end in sorted(server.log)]
+    return Truth(result, [end - start - due for end, due in zip(ends, dues, strict=True)], simulated(dues, service_s, stalls))

@@ -1,0 +1,43 @@
+"""The commands in the guide to load tests can be given."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tritongen.cli.load import command
+from tritongen.load.plan import parse_mix, parse_slo, parse_stages
+
+GUIDE = (Path(__file__).parents[3] / "docs/load.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^(?:\$|- run:) (tritongen load .*)$", GUIDE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_has_options_that_there_are(line):
+    context = command.make_context("load", shlex.split(line)[2:])
+    assert context.params["model"] == "recognizer"
+    if context.params["slo"]:
+        parse_slo(context.params["slo"])
+    if context.params["stages"]:
+        parse_stages(context.params["stages"], 0)
+
+
+def test_every_option_is_spoken_of():
+    unspoken = {option for parameter in command.params for option in parameter.opts if option.startswith("--") and option not in GUIDE}
+    assert unspoken <= {"--warmup", "--seed", "--output", "--url"}
+    assert len(COMMANDS) >= 5
+
+
+def test_the_mix_of_the_guide_is_one():
+    (mix,) = re.findall(r"--batch-mix ([^`]+)`", GUIDE)
+    assert parse_mix(mix) == (("1", 0.7), ("8", 0.3))
+
+
+def test_the_limits_are_those_of_the_code():
+    from tritongen.load import plan, result
+
+    assert f"more than {result._BUSY:.0%} of a core".replace("%", " %") in GUIDE
+    assert f"less than {result._REACHED:.0%}".replace("%", " %") in GUIDE
+    assert f"more than {result._LATE_MS:g} ms late" in GUIDE
+    assert f"{plan.LoadPlan('m', 'u').most_under_way:,} were under way" in GUIDE

@@ -1,0 +1,90 @@
+"""The published schema of a result says what a result holds, and nothing else."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import load_results
+import pytest
+import schemas
+
+from tritongen.load.arrivals import Stage
+from tritongen.load.plan import LoadPlan
+from tritongen.load.recorder import Recorder
+from tritongen.load.result import SCHEMA_VERSION
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs/load_result.schema.json").read_text(encoding="utf-8"))
+RESULTS = {
+    "open": load_results.make(),
+    "stages": load_results.make("50:1s,50-100:2s"),
+    "mixed": dataclasses.replace(
+        load_results.make(),
+        plan=LoadPlan("m", "http://h:1", stages=(Stage(1, 5, 5, "5/s"),), batch_mix=((1, 0.5), (8, 0.5)), shape_mix=(({"x": (3, 4)}, 1.0),)),
+    ),
+    "closed": load_results.closed(),
+    "nothing": dataclasses.replace(load_results.make(), recorder=Recorder(), server=None, complete=False, trouble=("it broke",)),
+    "no promise of errors": load_results.make(slo="max=1s"),
+}
+
+
+def data(result):
+    return json.loads(result.to_json())
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_a_result_fits(result):
+    assert schemas.accepts(SCHEMA, data(result))
+
+
+@pytest.mark.parametrize("key", data(RESULTS["open"]))
+def test_no_key_can_be_left_out(key):
+    broken = data(RESULTS["open"])
+    del broken[key]
+    assert not schemas.accepts(SCHEMA, broken)
+
+
+@pytest.mark.parametrize(
+    "place", [(), ("settings",), ("settings", "slo"), ("latency_ms",), ("stages", 0), ("seconds", 0), ("server",), ("senders", 0), ("errors", 0)]
+)
+def test_no_key_can_be_added(place):
+    broken = data(RESULTS["open"])
+    part = broken
+    for step in place:
+        part = part[step]
+    part["surprise"] = 1
+    assert not schemas.accepts(SCHEMA, broken)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("schema",), 2),
+        (("valid",), "yes"),
+        (("error_rate",), 1.5),
+        (("latency_ms", "p99"), -1),
+        (("latency_ms", "count"), 0),
+        (("requests", "ok"), "7"),
+        (("server", "batches"), {"many": 1}),
+        (("settings", "batch_mix"), [[1, 2, 3]]),
+        (("loop",), "half open"),
+    ],
+)
+def test_other_values_are_refused(place, value):
+    broken = data(RESULTS["open"])
+    part = broken
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    assert not schemas.accepts(SCHEMA, broken)
+
+
+def test_every_setting_and_the_version_are_described():
+    assert set(SCHEMA["properties"]["settings"]["properties"]) == {field.name for field in dataclasses.fields(LoadPlan)}
+    assert SCHEMA["properties"]["schema"]["const"] == SCHEMA_VERSION
+    described = [name for name, part in SCHEMA["properties"].items() if "$ref" not in part and len(part["description"]) < 10]
+    assert described == []
+
+
+def test_a_closed_loop_has_its_requests_in_its_stage():
+    (stage,) = data(load_results.closed(100))["stages"]
+    assert (stage["name"], stage["sent"], stage["latency_ms"]["count"]) == ("closed loop", 100, 100)

@@ -1,0 +1,626 @@
+"""The gRPC sender of load tests against servers that answer rightly, oddly and wrongly."""
+
+import asyncio
+
+import pytest
+from hpack import Decoder, Encoder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wire_peers import Http2Peer, answer_all, call, message_bytes, served, speaking
+
+from tritongen.client.endpoint import Access
+from tritongen.errors import ConnectionFailed
+from tritongen.load.wire import Outcome, frames, http2
+from tritongen.load.wire.frames import ErrorCode, Frame, FrameReader, Kind, Setting
+
+END = frames.END_HEADERS | frames.END_STREAM
+
+
+def exchange(script, count=1, *, values=None, together=False):
+    """The answers to so many requests, one after another or together, and how many connections they took."""
+
+    async def run():
+        async with served(speaking(script, values), "grpc") as server:
+            sends = [server.send(keep=True) for _ in range(count)]
+            answers = await asyncio.gather(*sends) if together else [await send for send in sends]
+            return answers, server.connections
+
+    return asyncio.run(run())
+
+
+def once(write):
+    """A server that answers one request with what `write(peer, stream)` says and then does nothing."""
+
+    async def script(peer):
+        number, _ = await peer.request()
+        peer.writer.write(write(peer, number))
+        await peer.reader.read()
+
+    return script
+
+
+def test_many_requests_share_a_connection():
+    answers, connections = exchange(answer_all, 50, together=True)
+    assert [(answer.outcome, answer.status, answer.size, answer.payload) for answer in answers] == [(Outcome.OK, "OK", 6, b"answer")] * 50
+    assert connections == 1
+
+
+def test_answers_find_their_requests_in_any_order():
+    async def script(peer):
+        numbers = [(await peer.request())[0] for _ in range(5)]
+        for number in reversed(numbers):
+            peer.writer.write(peer.answer(number, b"%d" % number))
+        await peer.reader.read()
+
+    answers, _ = exchange(script, 5, together=True)
+    assert [answer.payload for answer in answers] == [b"1", b"3", b"5", b"7", b"9"]
+
+
+@pytest.mark.parametrize(
+    ("trailers", "outcome", "status", "words"),
+    [
+        ({"grpc-status": "14", "grpc-message": "queue%20full%3A 100%25"}, "rejected", "UNAVAILABLE", "queue full: 100%"),
+        ({"grpc-status": "3", "grpc-message": "unexpected shape"}, "invalid", "INVALID_ARGUMENT", "unexpected shape"),
+        ({"grpc-status": "5"}, "invalid", "NOT_FOUND", ""),
+        ({"grpc-status": "13", "grpc-message": "h%C3%A9 %zz"}, "failed", "INTERNAL", "hé %zz"),
+        ({"grpc-status": "4"}, "deadline", "DEADLINE_EXCEEDED", ""),
+        ({"grpc-status": "16"}, "invalid", "UNAUTHENTICATED", ""),
+        ({"grpc-status": "99"}, "failed", "UNKNOWN", ""),
+        ({"x": "y"}, "failed", "", "ended without a gRPC status"),
+        ({"grpc-status": "9" * 5000}, "failed", "", "ended without a gRPC status"),
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_status_is_told_in_the_servers_words(trailers, outcome, status, words, alone):
+    def write(peer, number):
+        if alone:
+            return peer.trailers(number, {":status": "200", **trailers})
+        return frames.frame(Kind.HEADERS, frames.END_HEADERS, number, peer.block({":status": "200"})) + peer.trailers(number, trailers)
+
+    (answer,), _ = exchange(once(write))
+    assert (answer.outcome, answer.status) == (outcome, status)
+    assert words in answer.error
+
+
+@pytest.mark.parametrize(("http", "outcome"), [("503", "rejected"), ("502", "connection"), ("404", "invalid"), ("500", "failed")])
+def test_a_proxys_answer_without_grpc_is_told_by_its_http_status(http, outcome):
+    for more in ({}, {"grpc-status": "0"}):
+        (answer,), _ = exchange(once(lambda peer, number, more=more: peer.trailers(number, {":status": http, **more})))
+        assert (answer.outcome, answer.status) == (outcome, http)
+        assert f"status {http}" in answer.error
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0\0\0", message_bytes(b"abc")[:-1], message_bytes(b"abc") + b"d", message_bytes(b"abc") * 2, b"\1" + message_bytes(b"abc")[1:]],
+    ids=["none", "no head", "short", "long", "two", "compressed"],
+)
+def test_an_answer_that_is_not_one_plain_message_has_failed(data):
+    def write(peer, number):
+        head = frames.frame(Kind.HEADERS, frames.END_HEADERS, number, peer.block({":status": "200"}))
+        return head + frames.frame(Kind.DATA, 0, number, data) + peer.trailers(number, {"grpc-status": "0"})
+
+    (answer,), _ = exchange(once(write))
+    assert answer.outcome is Outcome.FAILED
+    assert "no plain message" in answer.error
+
+
+def test_an_answer_may_come_in_the_smallest_pieces():
+    def write(peer, number):
+        block = peer.block({":status": "200", "content-type": "application/grpc"})
+        out = frames.frame(Kind.HEADERS, 0x20, number, bytes(5) + block[:1])
+        out += b"".join(frames.frame(Kind.CONTINUATION, 0, number, block[place : place + 1]) for place in range(1, len(block)))
+        out += frames.frame(Kind.CONTINUATION, frames.END_HEADERS, number)
+        out += b"".join(frames.frame(Kind.DATA, 0, number, bytes([byte])) for byte in message_bytes(b"answer"))
+        return out + frames.frame(Kind.DATA, 0x8, number, b"\3" + bytes(3)) + peer.trailers(number, {"grpc-status": "0"})
+
+    (answer,), _ = exchange(once(write))
+    assert (answer.outcome, answer.payload) == (Outcome.OK, b"answer")
+
+
+@pytest.mark.parametrize("window", [0, 1, 7, 100_000])
+def test_a_request_waits_for_room_and_arrives_whole(window):
+    got = []
+
+    async def script(peer):
+        number = (await peer.until(Kind.HEADERS)).stream
+        body, room, room_of_all = b"", window, frames.FIRST_WINDOW
+        while True:
+            if room <= 0:
+                more = 5000 - len(body) // 50  # less and less, so that what was given before is noticed when it is used twice
+                peer.write(Kind.WINDOW_UPDATE, 0, number, frames.number(more))
+                room += more
+            if room_of_all <= 0 or len(body) % 2 == 0:
+                peer.write(Kind.WINDOW_UPDATE, 0, 0, frames.number(3000))
+                room_of_all += 3000
+            found = await peer.until(Kind.DATA)
+            body += found.payload
+            room -= len(found.payload)
+            room_of_all -= len(found.payload)
+            assert min(room, room_of_all) >= 0
+            if found.flags & frames.END_STREAM:
+                break
+        got.append(body)
+        peer.writer.write(peer.answer(number))
+        await peer.reader.read()
+
+    async def run():
+        async with served(speaking(script, {Setting.INITIAL_WINDOW_SIZE: window}), "grpc") as server:
+            server.prepared = server.pool.prepare(call(50_000))
+            return await server.send(), server.prepared.body
+
+    answer, body = asyncio.run(run())
+    assert answer.outcome is Outcome.OK
+    assert got == [body]
+
+
+def test_more_room_may_be_given_to_open_streams_by_the_settings():
+    async def script(peer):
+        number = (await peer.until(Kind.HEADERS)).stream
+        peer.writer.write(frames.settings({Setting.INITIAL_WINDOW_SIZE: 1000, Setting.MAX_FRAME_SIZE: 20_000}))
+        await peer.until(Kind.DATA)
+        peer.writer.write(peer.answer(number))
+        await peer.reader.read()
+
+    (answer,), _ = exchange(script, values={Setting.INITIAL_WINDOW_SIZE: 0})
+    assert answer.outcome is Outcome.OK
+
+
+def test_an_answer_before_the_request_was_read_is_an_answer_and_takes_the_rest_back():
+    resets = []
+
+    async def script(peer):
+        number = (await peer.until(Kind.HEADERS)).stream
+        peer.writer.write(peer.trailers(number, {":status": "200", "grpc-status": "14"}))
+        resets.append((await peer.until(Kind.RST_STREAM)).stream == number)
+        peer.writer.write(peer.answer((await peer.until(Kind.HEADERS)).stream))
+        await peer.reader.read()
+
+    (first, second), connections = exchange(script, 2, values={Setting.INITIAL_WINDOW_SIZE: 0})
+    assert (first.outcome, second.outcome, resets, connections) == (Outcome.REJECTED, Outcome.OK, [True], 1)
+
+
+def test_no_more_requests_are_under_way_than_the_server_takes():
+    most, limit = [0], 3
+
+    async def script(peer):
+        waiting = []
+
+        async def answer():
+            while True:
+                await asyncio.sleep(0.005)
+                if waiting:
+                    peer.writer.write(peer.answer(waiting.pop(0)))
+
+        task = asyncio.ensure_future(answer())
+        try:
+            while True:
+                waiting.append((await peer.request())[0])
+                most[0] = max(most[0], len(waiting))
+        finally:
+            task.cancel()
+
+    async def run():
+        async with served(speaking(script, {Setting.MAX_CONCURRENT_STREAMS: limit}), "grpc", limit=1) as server:
+            return await asyncio.gather(*(server.send() for _ in range(20))), server.connections
+
+    answers, connections = asyncio.run(run())
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 20
+    assert (most, connections) == ([limit], 1)
+
+
+def test_where_a_connection_is_full_another_one_is_made():
+    async def run():
+        async with served(speaking(_slowly, {Setting.MAX_CONCURRENT_STREAMS: 2}), "grpc", limit=8) as server:
+            return await asyncio.gather(*(server.send() for _ in range(6))), server.connections
+
+    answers, connections = asyncio.run(run())
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 6
+    assert connections == 3
+
+
+async def _slowly(peer):
+    while True:
+        number, _ = await peer.request()
+        asyncio.get_running_loop().call_later(0.1, peer.writer.write, peer.answer(number))
+
+
+def test_goaway_fails_what_was_not_taken_and_lets_the_rest_end():
+    async def script(peer):
+        first = (await peer.request())[0]
+        await peer.request()
+        peer.write(Kind.GOAWAY, 0, 0, frames.number(first) + frames.number(ErrorCode.NO_ERROR) + b"draining")
+        await asyncio.sleep(0.05)
+        peer.writer.write(peer.answer(first))
+        await peer.reader.read()
+
+    async def run():
+        async with served(speaking(script), "grpc") as server:
+            both = await asyncio.gather(server.send(), server.send())
+            return both, await server.send(0.05), server.connections
+
+    (first, second), third, connections = asyncio.run(run())
+    assert first.outcome is Outcome.OK
+    assert (second.outcome, second.sent) == (Outcome.CONNECTION, False)
+    assert "NO_ERROR: draining" in second.error
+    assert (third.outcome, connections) == (Outcome.DEADLINE, 2)
+
+
+def test_goaway_on_an_idle_connection_closes_it_and_the_next_request_makes_another():
+    async def run():
+        closed = asyncio.get_running_loop().create_future()
+
+        async def script(peer):
+            if closed.done():
+                await answer_all(peer)
+            peer.writer.write(peer.answer((await peer.request())[0]))
+            peer.write(Kind.GOAWAY, 0, 0, frames.number(1) + frames.number(0))
+            closed.set_result(await peer.reader.read())
+
+        async with served(speaking(script), "grpc") as server:
+            first = await server.send()
+            await asyncio.wait_for(closed, 2)
+            return first, await server.send(), server.connections
+
+    first, second, connections = asyncio.run(run())
+    assert (first.outcome, second.outcome, connections) == (Outcome.OK, Outcome.OK, 2)
+
+
+def test_a_server_that_sends_everybody_away_is_not_sent_to():
+    async def handler(reader, writer):
+        goaway = frames.frame(Kind.GOAWAY, 0, 0, frames.number(0) + frames.number(ErrorCode.ENHANCE_YOUR_CALM))
+        writer.write(frames.settings({}) + goaway)
+        await reader.read()
+
+    async def run():
+        async with served(handler, "grpc", opened=False) as server:
+            return await server.send()
+
+    answer = asyncio.run(run())
+    assert (answer.outcome, answer.sent, answer.error) == (Outcome.CONNECTION, False, "the connection was closed at once")
+
+
+def test_a_pool_that_is_closed_ends_requests_on_connections_that_drain_too():
+    async def script(peer):
+        first = (await peer.request())[0]
+        peer.write(Kind.GOAWAY, 0, 0, frames.number(first) + frames.number(0))
+        await peer.reader.read()
+
+    async def run():
+        async with served(speaking(script), "grpc") as server:
+            sending = asyncio.ensure_future(server.send())
+            await asyncio.sleep(0.05)
+            await server.pool.close()
+            return await asyncio.wait_for(sending, 1)
+
+    answer = asyncio.run(run())
+    assert (answer.outcome, answer.error) == (Outcome.CONNECTION, "the pool is closed")
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "sent"), [(ErrorCode.REFUSED_STREAM, "rejected", False), (ErrorCode.INTERNAL_ERROR, "failed", True), (77, "failed", True)]
+)
+def test_a_stream_that_is_reset_fails_alone(code, outcome, sent):
+    async def script(peer):
+        number, _ = await peer.request()
+        peer.write(Kind.RST_STREAM, 0, number, frames.number(code))
+        await answer_all(peer)
+
+    (first, second), connections = exchange(script, 2)
+    assert (first.outcome, first.sent, second.outcome, connections) == (outcome, sent, Outcome.OK, 1)
+    assert (code.name if isinstance(code, ErrorCode) else "error 77") in first.error
+
+
+def test_a_deadline_is_told_to_the_server_and_takes_the_request_back():
+    seen = []
+
+    async def script(peer):
+        found = await peer.until(Kind.HEADERS)
+        headers = dict(Decoder().decode(found.payload))
+        seen.append(headers["grpc-timeout"])
+        seen.append(frames.read_number((await peer.until(Kind.RST_STREAM)).payload))
+        await answer_all(peer)
+
+    async def run():
+        async with served(speaking(script), "grpc") as server:
+            return await server.send(0.1), await server.send(), server.connections
+
+    late, second, connections = asyncio.run(run())
+    assert (late.outcome, late.status, late.error) == (Outcome.DEADLINE, "DEADLINE_EXCEEDED", "no answer in time")
+    assert 0.09 < late.received_s - late.sent_s < 1
+    assert (second.outcome, connections, seen) == (Outcome.OK, 1, ["100m", ErrorCode.CANCEL])
+
+
+def test_a_request_that_nobody_waits_for_is_taken_back():
+    resets = []
+
+    async def script(peer):
+        await peer.request()
+        resets.append((await peer.until(Kind.RST_STREAM)).stream)
+        await answer_all(peer)
+
+    async def run():
+        async with served(speaking(script), "grpc") as server:
+            sending = asyncio.ensure_future(server.send())
+            await asyncio.sleep(0.05)
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            return await server.send(), server.connections
+
+    answer, connections = asyncio.run(run())
+    assert (answer.outcome, connections, resets) == (Outcome.OK, 1, [1])
+
+
+def test_pings_are_answered():
+    async def script(peer):
+        number, _ = await peer.request()
+        peer.write(Kind.PING, 0, 0, b"12345678")
+        peer.write(Kind.PING, frames.ACK, 0, b"87654321")
+        echo = await peer.until(Kind.PING)
+        peer.writer.write(peer.answer(number, echo.payload + bytes([echo.flags])))
+        await peer.reader.read()
+
+    (answer,), _ = exchange(script)
+    assert answer.payload == b"12345678\x01"
+
+
+def test_a_table_of_headers_that_the_server_still_uses_is_read_right():
+    """Before a server has acknowledged our settings it may use a table, where equal bytes mean different things in turn."""
+
+    async def script(peer):
+        peer.hpack = Encoder()
+        for status in ("0", "14", "0", "5"):
+            number, _ = await peer.request()
+            peer.writer.write(
+                frames.frame(Kind.HEADERS, frames.END_HEADERS, number, peer.block({":status": "200", "grpc-accept-encoding": "identity"}))
+                + frames.frame(Kind.DATA, 0, number, message_bytes(b""))
+                + peer.trailers(number, {"grpc-status": status, "x": status})
+            )
+        peer.write(Kind.SETTINGS, frames.ACK, 0)
+        for size in (0, 0, 4096, 4096, 4096):
+            peer.hpack.header_table_size = size
+            peer.writer.write(peer.answer((await peer.request())[0]))
+        await peer.reader.read()
+
+    answers, _ = exchange(script, 9)
+    assert [answer.status for answer in answers] == ["OK", "UNAVAILABLE", "OK", "NOT_FOUND"] + ["OK"] * 5
+
+
+def test_a_server_that_keeps_its_table_after_it_agreed_to_none_is_read_right():
+    async def script(peer):
+        peer.hpack = Encoder()
+        peer.write(Kind.SETTINGS, frames.ACK, 0)
+        await answer_all(peer)
+
+    answers, _ = exchange(script, 3)
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 3
+
+
+def test_the_answer_that_grpcs_server_makes_by_hand_to_a_deadline_is_read():
+    """It says nothing of the table that was agreed on, though it is the first block after that."""
+    parts = [(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-status", b"4"), (b"grpc-message", b"Deadline Exceeded")]
+    block = b"".join(b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in parts)
+
+    async def script(peer):
+        peer.write(Kind.SETTINGS, frames.ACK, 0)
+        number, _ = await peer.request()
+        for _ in range(3):
+            peer.write(Kind.HEADERS, END, number, block)
+            peer.write(Kind.RST_STREAM, 0, number, bytes(4))
+        await answer_all(peer)
+
+    (first, second), connections = exchange(script, 2)
+    assert (first.outcome, first.status, first.error) == (Outcome.DEADLINE, "DEADLINE_EXCEEDED", "Deadline Exceeded")
+    assert (second.outcome, connections) == (Outcome.OK, 1)
+
+
+def test_stream_numbers_that_run_out_bring_another_connection(monkeypatch):
+    monkeypatch.setattr(http2.Http2Connection, "FIRST_STREAM", frames.MAX_STREAM - 2)
+    answers, connections = exchange(answer_all, 5)
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 5
+    assert connections == 3
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (frames.frame(Kind.PUSH_PROMISE, frames.END_HEADERS, 1, b"\0\0\0\2"), "a push"),
+        (frames.frame(Kind.CONTINUATION, frames.END_HEADERS, 1), "a continuation of nothing"),
+        (frames.frame(Kind.HEADERS, 0, 1, b"\x88") + frames.frame(Kind.PING, 0, 0, bytes(8)), "headers without their end"),
+        (frames.frame(Kind.HEADERS, 0, 1, b"\x88") + frames.frame(Kind.CONTINUATION, 0, 1, bytes(16384)) * 5, "headers of more than 65536 bytes"),
+        (frames.frame(Kind.HEADERS, END, 1, b"\xff\xff\xff\xff"), "headers that cannot be read"),
+        (frames.frame(Kind.HEADERS, END | 0x8, 1, b""), "padding without its length"),
+        (frames.frame(Kind.DATA, 0x8, 1, b"\x09abc"), "more padding than payload"),
+        (frames.frame(Kind.WINDOW_UPDATE, 0, 0, bytes(4)), "widened by 0 bytes"),
+        (frames.frame(Kind.WINDOW_UPDATE, 0, 0, b"\x7f\xff\xff\xff"), "cannot be widened"),
+        (frames.frame(Kind.WINDOW_UPDATE, 0, 0, b"\x7f"), "a number of 1 bytes"),
+        (frames.frame(Kind.SETTINGS, 0, 0, b"abc"), "settings of 3 bytes"),
+        (frames.settings({Setting.INITIAL_WINDOW_SIZE: 2**31}), "a window of 2147483648 bytes"),
+        (frames.settings({Setting.MAX_FRAME_SIZE: 1}), "frames of 1 bytes"),
+        (frames.frame(Kind.GOAWAY, 0, 0, b"abc"), "a number of 3 bytes"),
+        (b"\xff\xff\xff" + bytes(6), "a frame of 16777215 bytes"),
+    ],
+)
+def test_what_breaks_the_rules_ends_the_connection_with_what_it_was(frame, words):
+    async def run():
+        told = asyncio.get_running_loop().create_future()
+
+        async def script(peer):
+            await peer.request()
+            peer.writer.write(frame)
+            told.set_result((await peer.until(Kind.GOAWAY)).payload[4:8])
+
+        async with served(speaking(script), "grpc") as server:
+            return await server.send(), await asyncio.wait_for(told, 2)
+
+    answer, code = asyncio.run(run())
+    assert answer.outcome is Outcome.CONNECTION
+    assert words in answer.error
+    assert code == frames.number(ErrorCode.PROTOCOL_ERROR)
+
+
+@pytest.mark.parametrize(
+    "said", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n", frames.frame(Kind.PING, 0, 0, bytes(8))]
+)
+def test_a_server_of_another_protocol_is_said_to_be_one(said):
+    async def handler(reader, writer):
+        writer.write(said)
+        await reader.read()
+
+    async def run():
+        async with served(handler, "grpc", opened=False) as server:
+            with pytest.raises(ConnectionFailed, match="no gRPC server") as error:
+                await server.pool.open(2)
+            return error.value, await server.send()
+
+    error, answer = asyncio.run(run())
+    assert "is a Triton listening" in error.hint
+    assert (answer.outcome, answer.sent) == (Outcome.CONNECTION, False)
+
+
+def test_a_server_that_says_nothing_is_given_up_in_time():
+    async def run():
+        async with served(lambda reader, writer: reader.read(), "grpc", opened=False) as server:
+            with pytest.raises(ConnectionFailed, match=r"no connection within 0\.1 s"):
+                await server.pool.open(0.1)
+            return await server.send(0.1)
+
+    answer = asyncio.run(run())
+    assert (answer.outcome, answer.sent) == (Outcome.DEADLINE, False)
+
+
+def test_the_request_is_what_triton_reads():
+    seen = []
+
+    async def script(peer):
+        head = await peer.until(Kind.HEADERS)
+        seen.append(dict(Decoder().decode(head.payload)))
+        peer.writer.write(peer.answer(head.stream))
+        await peer.reader.read()
+
+    async def run():
+        async with served(speaking(script), "grpc", access=Access(headers={"x-trace": "7"})) as server:
+            server.prepared = server.pool.prepare(call(2))
+            await server.send(3)
+            return server.prepared.body, f"127.0.0.1:{server.server.sockets[0].getsockname()[1]}"
+
+    body, authority = asyncio.run(run())
+    assert seen == [
+        {
+            ":method": "POST",
+            ":scheme": "http",
+            ":path": "/inference.GRPCInferenceService/ModelInfer",
+            ":authority": authority,
+            "te": "trailers",
+            "content-type": "application/grpc",
+            "x-trace": "7",
+            "grpc-timeout": "3000m",
+        }
+    ]
+    assert body.endswith(bytes.fromhex("000000000000803f"))
+
+
+def test_headers_longer_than_a_frame_are_continued():
+    async def script(peer):
+        head = await peer.until(Kind.HEADERS)
+        block = head.payload
+        while not peer.seen[-1].flags & frames.END_HEADERS:
+            block += (await peer.until(Kind.CONTINUATION)).payload
+        headers = dict(Decoder().decode(block))
+        peer.writer.write(peer.answer(head.stream, b"%d" % len(headers["x-long"])))
+        await peer.reader.read()
+
+    async def run():
+        async with served(speaking(script), "grpc", access=Access(headers={"x-long": "~" * 40_000})) as server:
+            return await server.send(keep=True)
+
+    assert asyncio.run(run()).payload == b"40000"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=40), st.integers(1, 6))
+def test_answers_do_not_depend_on_how_they_are_split(sizes, count):
+    async def script(peer):
+        numbers = [(await peer.request())[0] for _ in range(count)]
+        out, place = b"".join(peer.answer(number, b"x" * number * 20) for number in numbers), 0
+        while place < len(out):
+            for size in sizes:
+                peer.writer.write(out[place : place + size])
+                place += size
+                await asyncio.sleep(0)
+        await peer.reader.read()
+
+    answers, _ = exchange(script, count, together=True)
+    assert [(answer.outcome, answer.size) for answer in answers] == [(Outcome.OK, (2 * index + 1) * 20) for index in range(count)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=40),
+            st.builds(frames.frame, st.sampled_from(list(Kind)), st.integers(0, 255), st.sampled_from([0, 1, 2, 3]), st.binary(max_size=12)),
+        ),
+        max_size=6,
+    )
+)
+def test_no_bytes_of_a_server_break_the_sender(noise):
+    connections = []
+
+    async def script(peer):
+        connections.append(peer)
+        if len(connections) > 1:
+            await answer_all(peer)
+        await peer.request()
+        peer.writer.write(b"".join(noise))
+
+    async def run():
+        async with served(speaking(script), "grpc") as server:
+            return await server.send(1), await server.send(), await server.send()
+
+    connections.clear()
+    first, *_, last = asyncio.run(run())
+    assert first.outcome in set(Outcome)
+    assert last.outcome is Outcome.OK
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Kind)), st.integers(0, 255), st.integers(0, frames.MAX_STREAM), st.binary(max_size=30)), max_size=6), st.data())
+def test_frames_are_read_as_they_were_written(parts, data):
+    written = b"".join(frames.frame(*part) for part in parts)
+    reader, read, place = FrameReader(), [], 0
+    while place < len(written):
+        size = data.draw(st.integers(1, len(written) - place))
+        read += reader.feed(written[place : place + size])
+        place += size
+    assert read == [Frame(*part) for part in parts]
+
+
+def test_large_answers_come_without_our_windows_running_dry(monkeypatch):
+    """As a strict server counts: what it sent never exceeds what it was allowed to send."""
+    monkeypatch.setattr(http2, "_RENEWED", 1 << 20)
+    room = [frames.FIRST_WINDOW]
+
+    async def script(peer: Http2Peer):
+        while True:
+            number = (await _counted(peer, Kind.HEADERS, room)).stream
+            await _counted(peer, Kind.DATA, room)
+            message = bytes(3 << 20)
+            peer.writer.write(frames.frame(Kind.HEADERS, frames.END_HEADERS, number, peer.block({":status": "200"})))
+            data = message_bytes(message)
+            for place in range(0, len(data), 16384):
+                peer.write(Kind.DATA, 0, number, data[place : place + 16384])
+                room[0] -= len(data[place : place + 16384])
+            await peer.writer.drain()
+            peer.writer.write(peer.trailers(number, {"grpc-status": "0"}))
+
+    answers, _ = exchange(script, 4)
+    assert [answer.size for answer in answers] == [3 << 20] * 4
+    assert room[0] > frames.MAX_WINDOW - (7 << 20)
+
+
+async def _counted(peer, kind, room):
+    while (found := await peer.frame()).kind != kind:
+        if found.kind == Kind.WINDOW_UPDATE and found.stream == 0:
+            room[0] += frames.read_number(found.payload)
+    return found

@@ -1,0 +1,99 @@
+"""When requests are sent: the schedule of an open-loop load test, made before the clock starts. Pure.
+
+In an open loop, requests arrive when they arrive, whether or not earlier ones have been answered, as those of independent users do; a latency counts from the
+scheduled instant. A closed loop waits for answers, so that a server that stands still is asked less and its pause hardly shows.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+ArrivalKind = Literal["poisson", "constant"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a run.
+
+    Attributes:
+        seconds: how long it takes.
+        rate: requests a second at its beginning.
+        end_rate: requests a second at its end; the rate changes evenly in between.
+        name: what reports call it.
+        measured: False for a warmup, whose requests are in no result.
+    """
+
+    seconds: float
+    rate: float
+    end_rate: float
+    name: str
+    measured: bool = True
+
+    @property
+    def requests(self) -> float:
+        """How many requests the stage has on average."""
+        return self.seconds * (self.rate + self.end_rate) / 2
+
+    def instant(self, count: float) -> float:
+        """Seconds after the stage's beginning when `count` requests have arrived on average: the inverse of the integral of the rate."""
+        slope = (self.end_rate - self.rate) / self.seconds
+        if abs(slope) < 1e-12:
+            return count / self.rate
+        # The positive root of slope/2 t^2 + rate t - count, in the form that does not cancel.
+        root = math.sqrt(max(self.rate**2 + 2 * slope * count, 0.0))
+        return 2 * count / (self.rate + root)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One request: seconds after the run's beginning when it is due, and the index of its stage."""
+
+    due_s: float
+    stage: int
+
+
+def schedule(stages: Sequence[Stage], kind: ArrivalKind, *, seed: int = 0, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
+    """The arrivals of one of `shares` equal senders, in order.
+
+    `poisson`: exponential gaps, which is what independent users make, and what queues are measured with; the union of the shares is a Poisson process of the
+    whole rate. `constant`: even gaps; the shares interleave exactly.
+    """
+    source = random.Random(f"{seed} {share}")  # noqa: S311 - no secret
+    begin = 0.0
+    for index, stage in enumerate(stages):
+        expected = stage.requests
+        count = (share + 0.5) if kind == "constant" else source.expovariate(1.0) * shares
+        while count < expected:
+            yield Arrival(begin + stage.instant(count), index)
+            count += shares if kind == "constant" else source.expovariate(1.0) * shares
+        begin += stage.seconds
+
+
+def trace(lines: Sequence[str], stages: Sequence[Stage], *, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
+    """The arrivals of a trace: seconds from its beginning, one a line, ascending, comments after `#`. What lies beyond the stages is left out.
+
+    Raises ValueError with the line that is no ascending number.
+    """
+    ends, total = [], 0.0
+    for stage in stages:
+        total += stage.seconds
+        ends.append(total)
+    last, position = 0.0, 0
+    for number, line in enumerate(lines, 1):
+        text = line.split("#", 1)[0].strip()
+        if not text:
+            continue
+        try:
+            due = float(text)
+        except ValueError:
+            raise ValueError(f"line {number} is no number of seconds: {text!r:.60}") from None
+        if not last <= due < math.inf:
+            raise ValueError(f"line {number} is {due:g}, and the times of a trace ascend from 0 (the one before is {last:g})")
+        last = due
+        if due < total and position % shares == share:
+            yield Arrival(due, next(index for index, end in enumerate(ends) if due < end))
+        position += 1

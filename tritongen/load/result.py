@@ -1,0 +1,205 @@
+"""What a load test found: one value, written as JSON, from which every report is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from tritongen.load.histogram import Samples
+from tritongen.load.plan import LoadPlan, settings
+from tritongen.load.recorder import PERCENTILES, Recorder, summary
+from tritongen.load.serverside import PARTS, ServerSide
+
+SCHEMA_VERSION = 1
+_BUSY = 0.9
+_REACHED = 0.95
+_LATE_MS = 5.0
+
+
+@dataclass(frozen=True)
+class SenderUse:
+    """How hard a sender process worked: its CPU seconds, and the length of the run in seconds."""
+
+    name: str
+    cpu_s: float
+    wall_s: float
+
+    @property
+    def share(self) -> float:
+        """The part of one core that it used."""
+        return self.cpu_s / self.wall_s if self.wall_s else 0.0
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """Everything about one run.
+
+    Attributes:
+        plan: what was asked for.
+        recorder: what was measured.
+        senders: the processes that sent.
+        server: what the server counted meanwhile; None where it did not say.
+        versions: of tritongen, Locust and the server.
+        complete: the run came to its end.
+        trouble: what went wrong with the run itself, in sentences.
+        started: when it began, in ISO 8601.
+    """
+
+    plan: LoadPlan
+    recorder: Recorder
+    senders: tuple[SenderUse, ...] = ()
+    server: ServerSide | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
+    trouble: tuple[str, ...] = ()
+    started: str = ""
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds of the measured stages, or of the closed loop."""
+        return self.plan.seconds if self.plan.users else sum(stage.seconds for stage in self.plan.stages if stage.measured)
+
+    def latencies(self, stage: int | None = None) -> HdrHistogram:
+        """The latencies of requests that were answered, in microseconds: of one stage, or of all."""
+        return self.recorder.total(key for key in self.recorder.histograms if key.outcome == "ok" and stage in (None, key.stage))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Requests by outcome."""
+        found: dict[str, int] = {}
+        for key, histogram in self.recorder.histograms.items():
+            found[key.outcome] = found.get(key.outcome, 0) + int(histogram.get_total_count())
+        return found
+
+    @property
+    def error_rate(self) -> float:
+        """The part of all due requests that were not answered well; what was never sent counts as well."""
+        counts = self.counts
+        due = sum(counts.values()) + sum(self.recorder.missed.values())
+        return 1 - counts.get("ok", 0) / due if due else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Requests a second that were sent in the measured time."""
+        return sum(self.recorder.sent.values()) / self.measured_s if self.measured_s else 0.0
+
+    @property
+    def target_rate(self) -> float:
+        """Requests a second that were due; 0 for a closed loop, which has no target."""
+        return (sum(self.recorder.sent.values()) + sum(self.recorder.missed.values())) / self.measured_s if self.plan.stages and self.measured_s else 0.0
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        """Why the numbers say more about the generator than about the server; empty for a valid run."""
+        reasons = list(self.trouble)
+        sent, missed = sum(self.recorder.sent.values()), sum(self.recorder.missed.values())
+        if not sent:
+            reasons.append("no request was answered in the measured time")
+        elif missed and sent / (sent + missed) < _REACHED:
+            reasons.append(f"{sent / (sent + missed):.0%} of the requests that were due were sent, which is less than {_REACHED:.0%}")
+        reasons += [
+            f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.share > _BUSY
+        ]
+        if self.recorder.late_us.get_total_count() and (late := self.recorder.late_us.get_value_at_percentile(99) / 1000) > _LATE_MS:
+            reasons.append(f"one request in a hundred was sent {late:.1f} ms late or more: this machine is too busy; add --processes, or send from another one")
+        return tuple(reasons)
+
+    def missed_slo(self) -> tuple[str, ...]:
+        """What the SLO promises and the run did not keep, with both numbers."""
+        found, latencies = [], self.latencies()
+        count = latencies.get_total_count()
+        for name, limit in self.plan.slo.percentiles.items():
+            value = measure(latencies, name)
+            if not count or value > limit:
+                found.append(f"{name} is {value:.2f} ms, and {limit:g} ms were promised" if count else f"{name}: no request was answered")
+        limit_rate = self.plan.slo.error_rate
+        if limit_rate is not None and self.error_rate > limit_rate:
+            found.append(f"the error rate is {self.error_rate:.3%}, and {limit_rate:.3%} were promised")
+        return tuple(found)
+
+    def to_json(self) -> str:
+        """The result as published JSON (`load_result.schema.json` in docs)."""
+        return json.dumps(self.data(), indent=2)
+
+    def data(self) -> dict[str, Any]:
+        """The result as plain data."""
+        recorder = self.recorder
+        stages = [dataclasses.asdict(stage) for stage in self.plan.stages] or [{"name": "warmup", "measured": False}, {"name": "closed loop", "measured": True}]
+        return {
+            "schema": SCHEMA_VERSION,
+            "started": self.started,
+            "versions": dict(self.versions),
+            "settings": settings(self.plan),
+            "loop": "closed" if self.plan.users else "open",
+            "valid": not self.invalid,
+            "invalid": list(self.invalid),
+            "complete": self.complete,
+            "target_rate": self.target_rate,
+            "rate": self.rate,
+            "requests": self.counts,
+            "missed": sum(recorder.missed.values()),
+            "error_rate": self.error_rate,
+            "latency_ms": summary(self.latencies()),
+            "late_ms": summary(recorder.late_us),
+            "stages": [
+                {**stage, "sent": recorder.sent[index], "missed": recorder.missed[index], "latency_ms": summary(self.latencies(index))}
+                for index, stage in enumerate(stages)
+                if stage["measured"]
+            ],
+            "errors": [{"outcome": kind, "message": message, "count": count} for (kind, message), count in recorder.messages.most_common()],
+            "seconds": [
+                {"second": number, "due": second.due, "ok": second.ok, "errors": second.errors, "latency_ms": summary(second.latencies)}
+                for number, second in sorted(recorder.seconds.items())
+            ],
+            "senders": [{"name": sender.name, "cpu_s": sender.cpu_s, "wall_s": sender.wall_s} for sender in self.senders],
+            "server": None if self.server is None else {**dataclasses.asdict(self.server), "average_batch": self.server.average_batch},
+            "slo": {"missed": list(self.missed_slo()), "kept": not self.missed_slo()},
+            "limits": self.limits(),
+        }
+
+    def split(self) -> Mapping[str, float]:
+        """Where an answered request's time went on average, in milliseconds: the server's `PARTS`, and `outside` for the network and the client.
+
+        Empty where the server did not say, or nothing was answered.
+        """
+        latencies = self.latencies()
+        if self.server is None or not latencies.get_total_count():
+            return {}
+        parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
+        return {**parts, "outside": max(measure(latencies, "mean") - sum(parts.values()), 0.0)}
+
+    def limits(self) -> str:
+        """One sentence about what limits the run, and what to try."""
+        if self.invalid:
+            return f"The run is not valid: {self.invalid[0]}."
+        parts = self.split()
+        if not parts:
+            return "The server did not say where its time went."
+        mean, outside = measure(self.latencies(), "mean"), parts["outside"]
+        queue, compute = parts["queue"], parts["compute_input"] + parts["compute_infer"] + parts["compute_output"]
+        largest = max(("queue", queue), ("compute", compute), ("outside", outside), key=lambda entry: entry[1])[0]
+        figures = f"of {mean:.2f} ms on average, {queue:.2f} are spent in the queue, {compute:.2f} in the model, {outside:.2f} in network and client"
+        advice = {
+            "queue": "More instances, or a larger batch, let fewer requests wait.",
+            "compute": "The model itself takes most of it: a faster precision or accelerator, or fewer threads fighting for cores.",
+            "outside": "Network and client take most of it: gRPC, smaller tensors, or a client nearer to the server.",
+        }[largest]
+        return f"{figures[0].upper()}{figures[1:]}. {advice}"
+
+
+def measure(latencies: HdrHistogram, name: str) -> float:
+    """A measure such as `p99`, `mean` or `max`, in milliseconds; 0 without samples."""
+    samples = Samples.of(latencies)
+    if name == "mean":
+        return samples.mean / 1000
+    return samples.percentiles([100.0 if name == "max" else float(name[1:])])[0] / 1000
+
+
+def percentiles(histogram: HdrHistogram) -> Sequence[tuple[str, float]]:
+    """The usual percentiles and the largest value, in milliseconds."""
+    return [*((f"p{value:g}", measure(histogram, f"p{value:g}")) for value in PERCENTILES), ("max", measure(histogram, "max"))]

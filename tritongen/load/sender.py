@@ -1,0 +1,202 @@
+"""One process that sends: its share of the schedule, at the scheduled instants, whatever became of earlier requests.
+
+Run as `python -m tritongen.load.sender PLAN.json SHARE SHARES START`, where START is an instant of `time.perf_counter`, which all processes of a machine
+share. It writes a line of JSON for each half second to its standard output (see `Report`), and ends with the run, or early when its standard input is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritongen.client.aio import AsyncClient
+from tritongen.client.calls import Infer
+from tritongen.client.endpoint import parse_url
+from tritongen.errors import TritongenError
+from tritongen.load.arrivals import Arrival, schedule, trace
+from tritongen.load.clock import Timer
+from tritongen.load.payloads import make_pool
+from tritongen.load.plan import LoadPlan
+from tritongen.load.recorder import Key, Recorder
+from tritongen.load.wire import Pool, open_pool
+
+TICK_S = 0.5
+_GRACE_S = 0.5
+
+
+@dataclass
+class Report:
+    """What a sender says about the time since it last did.
+
+    Attributes:
+        recorder: requests that were answered in it.
+        cpu_s: CPU seconds of the process in it.
+        wall_s: its length.
+        under_way: requests without an answer at its end.
+        done: nothing more will come.
+    """
+
+    recorder: Recorder
+    cpu_s: float
+    wall_s: float
+    under_way: int
+    done: bool
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "done": self.done})
+
+    @classmethod
+    def from_json(cls, line: str) -> Report:
+        """What `to_json` wrote."""
+        data = json.loads(line)
+        return cls(Recorder.from_json(data["recorder"]), data["cpu_s"], data["wall_s"], data["under_way"], data["done"])
+
+
+class Sender:
+    """Sends one share of a plan."""
+
+    def __init__(self, plan: LoadPlan, share: int, shares: int, start: float) -> None:
+        self.plan = plan
+        self.protocol = parse_url(plan.url).protocol
+        self.start = start
+        self._arrivals = self._schedule(share, shares)
+        self._users = plan.users // shares + (share < plan.users % shares)
+        self._recorder = Recorder()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._next = 0
+        self._prepared: list[Any] = []
+
+    def _schedule(self, share: int, shares: int) -> Iterator[Arrival]:
+        plan = self.plan
+        if plan.arrivals == "trace":
+            return trace(Path(plan.trace).read_text(encoding="utf-8").splitlines(), plan.stages, share=share, shares=shares)
+        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
+
+    async def run(self) -> None:
+        """Prepare everything, wait for the start, send, and report until the last answer is there."""
+        async with AsyncClient(self.plan.url) as client:
+            meta = await client.meta(self.plan.model, self.plan.version)
+        payloads = make_pool(self.plan, meta, meta.warmup_shapes, meta.samples)
+        async with open_pool(parse_url(self.plan.url), limit=self.plan.most_under_way) as pool:
+            for payload in payloads:
+                inputs = tuple((meta.inputs_by_name[name], array) for name, array in payload.arrays.items())
+                self._prepared.append(pool.prepare(Infer(self.plan.model, self.plan.version, inputs)))
+            # A collection of garbage stops the loop for milliseconds; what there is now stays anyway, and a request leaves no cycles behind.
+            gc.collect()
+            gc.freeze()
+            gc.disable()
+            reporting = asyncio.ensure_future(self._report())
+            stopping = asyncio.ensure_future(_input_closed())
+            sending = asyncio.ensure_future(self._closed_loop(pool) if self.plan.users else self._open_loop(pool))
+            await asyncio.wait([sending, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and self._under_way:
+                answering = asyncio.ensure_future(asyncio.wait(set(self._under_way)))
+                await asyncio.wait([stopping, answering], timeout=self.plan.deadline_s + _GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+                answering.cancel()
+            for task in (sending, reporting, stopping, *self._under_way):
+                task.cancel()
+            await asyncio.gather(sending, reporting, stopping, *self._under_way, return_exceptions=True)
+            self._emit(0.0, 0.0, done=True)
+            if sending.done() and not sending.cancelled():
+                sending.result()
+
+    async def _open_loop(self, pool: Pool) -> None:
+        """Every arrival at its instant: the timer's own callback sends, so that nothing else has to be woken first."""
+        timer, loop = Timer(), asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+        upcoming = next(self._arrivals, None)
+
+        def send_due() -> None:
+            nonlocal upcoming
+            timer.clear()
+            while upcoming is not None and (instant := self.start + upcoming.due_s) <= time.perf_counter():
+                if len(self._under_way) >= self.plan.most_under_way:
+                    self._miss(upcoming)
+                else:
+                    task = asyncio.ensure_future(self._send(pool, upcoming, instant))
+                    self._under_way.add(task)
+                    task.add_done_callback(self._under_way.discard)
+                upcoming = next(self._arrivals, None)
+            if upcoming is not None:
+                timer.set(self.start + upcoming.due_s)
+            elif not over.done():
+                over.set_result(None)
+
+        loop.add_reader(timer, send_due)
+        try:
+            send_due()
+            await over
+        finally:
+            loop.remove_reader(timer)
+            timer.close()
+
+    async def _closed_loop(self, pool: Pool) -> None:
+        end = self.start + self.plan.length_s
+
+        async def user() -> None:
+            while (now := time.perf_counter()) < end:
+                stage = 1 if now - self.start >= self.plan.warmup_s else 0
+                await self._send(pool, Arrival(now - self.start, stage), now)
+
+        await asyncio.sleep(max(self.start - time.perf_counter(), 0))
+        await asyncio.gather(*(user() for _ in range(self._users)))
+
+    def _is_measured(self, stage: int) -> bool:
+        return stage > 0 if self.plan.users else self.plan.stages[stage].measured
+
+    def _miss(self, arrival: Arrival) -> None:
+        if self._is_measured(arrival.stage):
+            self._recorder.miss(arrival.stage, arrival.due_s)
+
+    async def _send(self, pool: Pool, arrival: Arrival, instant: float) -> None:
+        prepared = self._prepared[self._next % len(self._prepared)]
+        self._next += 1
+        sent = time.perf_counter()
+        answer = await pool.send(prepared, max(instant + self.plan.deadline_s - sent, 0.001))
+        if self._is_measured(arrival.stage):
+            key = Key(self.plan.model, self.protocol, arrival.stage, answer.outcome.value)
+            self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, answer.error)
+
+    async def _report(self) -> None:
+        cpu, wall = time.process_time(), time.perf_counter()
+        while True:
+            await asyncio.sleep(TICK_S)
+            cpu_now, wall_now = time.process_time(), time.perf_counter()
+            self._emit(cpu_now - cpu, wall_now - wall, done=False)
+            cpu, wall = cpu_now, wall_now
+
+    def _emit(self, cpu_s: float, wall_s: float, *, done: bool) -> None:
+        recorder, self._recorder = self._recorder, Recorder()
+        sys.stdout.write(Report(recorder, cpu_s, wall_s, len(self._under_way), done).to_json() + "\n")
+        sys.stdout.flush()
+
+
+async def _input_closed() -> None:
+    """Returns when standard input is closed: whoever started this process ends the run so, also by dying."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+
+
+def main(arguments: list[str]) -> int:
+    """Run one sender; what is wrong with the plan or the server is written as a line with `error`."""
+    path, share, shares, start = arguments
+    plan = LoadPlan.from_json(Path(path).read_text(encoding="utf-8"))
+    try:
+        asyncio.run(Sender(plan, int(share), int(shares), float(start)).run())
+    except TritongenError as error:
+        sys.stdout.write(json.dumps({"error": str(error), "hint": error.hint, "exit_code": error.exit_code}) + "\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

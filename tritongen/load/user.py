@@ -1,0 +1,286 @@
+"""Users for plain Locust (`locust -f FILE`) that send to Triton over gRPC or HTTP and report each request as Locust's own event.
+
+A user sends its next request when the last one was answered: a closed loop, in which a server that stands still is asked less. Where the tail matters, use
+`tritongen load`, which sends on a schedule; these users are for scenarios.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import gevent
+from gevent import GreenletExit
+from gevent.lock import Semaphore
+from locust import User
+from locust.env import Environment
+
+from tritongen.client import Client, ModelMeta, Result
+from tritongen.client.endpoint import parse_url
+from tritongen.client.requests import array_bytes, prepare
+from tritongen.errors import InputError, TritongenError, Unsupported
+from tritongen.load.greenlets import check_side_by_side, set_up_grpc
+from tritongen.load.payloads import make_pool
+from tritongen.load.plan import LoadPlan, problem
+from tritongen.samples import Array
+
+log = logging.getLogger("tritongen.load")
+
+Values = Mapping[str, object]
+"""The inputs of one request by name, as `Client.infer` takes them."""
+
+
+@dataclass
+class _Stock:
+    """What all users of a class share during a test: the model's name, and its payloads in the order in which they are sent, round and round."""
+
+    model: str
+    payloads: Iterator[Mapping[str, Array]]
+
+
+@dataclass
+class _Test:
+    """What the users of one process share during a test, by class. `lock` lets one of them prepare it while the others wait."""
+
+    lock: Semaphore = field(default_factory=Semaphore)
+    stocks: dict[type, _Stock] = field(default_factory=dict)
+    refused: bool = False
+
+    def over(self, **_: Any) -> None:
+        """The next test prepares anew: models may have been replaced in between."""
+        self.stocks.clear()
+        self.refused = False
+
+
+_tests: WeakKeyDictionary[Environment, _Test] = WeakKeyDictionary()
+
+
+class _TritonUser(User):
+    """What users of both protocols have in common; see `TritonGrpcUser`."""
+
+    abstract = True
+    protocol: ClassVar[str]
+
+    model: str = ""
+    version: str = ""
+    rows: int | str = 1
+    shapes: Mapping[str, tuple[int, ...]] | str = {}
+    inputs: Values | Callable[[], Values] | None = None
+    pool: int = 64
+    seed: int = 0
+    deadline_s: float = 10.0
+    client: Client | None = None
+
+    def on_start(self) -> None:
+        """Connects, and with the first user of a process prepares payloads and checks that requests do not wait for one another.
+
+        Where the test cannot be run, its reason is logged, and the run ends with exit code 2 (wrong input) or 3 (server, model or machine).
+        """
+        test = _test_of(self.environment)
+        try:
+            with test.lock:
+                if test.refused:
+                    raise GreenletExit
+                if type(self) not in test.stocks:
+                    test.stocks[type(self)] = self._prepare()
+            self._stock = test.stocks[type(self)]
+            # Asked now, so that no timed request has to connect first, or to ask about the model.
+            self.client = self._connect()
+            self.client.meta(self._stock.model, self.version)
+        except TritongenError as error:
+            if not test.refused:
+                test.refused = True
+                _refuse(self, error)
+            # What ends a user here quietly: Locust logs a traceback for its own StopUser.
+            raise GreenletExit from error
+
+    def on_stop(self) -> None:
+        """Closes the connection. An open channel of gRPC's would keep the process from ending."""
+        if self.client is not None:
+            self.client.close()
+            self.client = None
+
+    def infer(self, inputs: Values | None = None, *, name: str = "", **options: Any) -> Result | None:
+        """Sends one request and reports it to Locust; its result, or None where it failed.
+
+        Args:
+            inputs: by name; the next payload that was prepared where they are left out.
+            name: what Locust's tables call the request; the model's name by default.
+            options: of `Client.infer`, such as `priority=` and `parameters=`.
+
+        The response time is that of the whole call, in milliseconds with fractions; the size is that of the output tensors, in bytes.
+        """
+        started, begin = time.time(), time.perf_counter()
+        try:
+            result = self._open.infer(self._stock.model, self._next(inputs), version=self.version, **options)
+        except TritongenError as error:
+            self._report(name or self._stock.model, started, begin, 0, error)
+            return None
+        self._report(name or self._stock.model, started, begin, _size(result), None)
+        return result
+
+    @property
+    def _open(self) -> Client:
+        if self.client is None:
+            raise GreenletExit
+        return self.client
+
+    def _next(self, inputs: Values | None) -> Values:
+        return next(self._stock.payloads) if inputs is None else inputs
+
+    def _report(self, name: str, started: float, begin: float, size: int, error: TritongenError | None) -> None:
+        self.environment.events.request.fire(
+            request_type=self.protocol,
+            name=name,
+            response_time=(time.perf_counter() - begin) * 1000,
+            response_length=size,
+            exception=error,
+            start_time=started,
+            context=self.context(),
+        )
+
+    def _connect(self) -> Client:
+        """A client that sends each request once: retries would hide failures and lengthen what is measured."""
+        return Client(self.host or "", deadline_s=self.deadline_s, retries=0)
+
+    def _prepare(self) -> _Stock:
+        """Everything that must be right before the first request. Raises TritongenError."""
+        endpoint = parse_url(self.host or "")
+        if endpoint.protocol != self.protocol:
+            hint = f"give --host {self.protocol}://…; where classes of both protocols run, give each its own `host` and leave --host out"
+            raise problem(f"{type(self).__name__} sends over {self.protocol}, and its host is {endpoint.url}", hint)
+        if self.protocol == "grpc":
+            set_up_grpc()
+        check_side_by_side(self.protocol)
+        with closing(self._connect()) as client:
+            model = self.model or _only_model(client)
+            meta = client.meta(model, self.version)
+        if meta.decoupled and self.protocol == "http":
+            raise Unsupported(f"model '{model}' is decoupled, and HTTP carries no streams of tensors", hint="use TritonGrpcUser and its stream()")
+        return _Stock(model, itertools.cycle(self._payloads(meta)))
+
+    def _payloads(self, meta: ModelMeta) -> list[Mapping[str, Array]]:
+        """The arrays of `pool` requests. Raises InputError, InvalidInput."""
+        if self.inputs is None:
+            shapes = read_shapes(self.shapes)
+            mix = ((read_rows(self.rows), 1.0),)
+            plan = LoadPlan(meta.name, self.host or "", batch_mix=mix, shape_mix=((shapes, 1.0),) if shapes else (), pool=self.pool, seed=self.seed)
+            return [payload.arrays for payload in make_pool(plan, meta, meta.warmup_shapes, meta.samples)]
+        values = [self.inputs() for _ in range(self.pool)] if callable(self.inputs) else [self.inputs]
+        return [prepare(meta, one).arrays for one in values]
+
+
+class TritonGrpcUser(_TritonUser):
+    """A user that sends to Triton over gRPC. gRPC is told of gevent by the first of them.
+
+    Example, as a locustfile:
+        >>> class Reader(TritonGrpcUser):  # doctest: +SKIP
+        ...     host, model = "grpc://localhost:8001", "recognizer"
+        ...
+        ...     @task
+        ...     def read(self):
+        ...         self.infer()
+
+    Attributes:
+        host: the server's address, `grpc://host:8001` or `grpcs://…`; Locust's `--host` wins.
+        model: the model's name; empty for the only one that the server has ready.
+        version: its version; empty for the server's choice.
+        inputs: values by input name, or a method that makes some; None for seeded random ones, and the values of `samples` in the model's spec.
+        rows: rows of a request, where `inputs` is left out and the model batches.
+        shapes: sizes of variable dimensions by input, without the batch dimension, as a mapping or a text such as `x=3x48x320,ids=128`.
+        pool: how many different requests are prepared before the first one is sent.
+        seed: of random values.
+        deadline_s: seconds after which a request is given up.
+        client: the user's own connection, from on_start to on_stop.
+    """
+
+    abstract = True
+    protocol = "grpc"
+
+    def stream(self, inputs: Values | None = None, *, name: str = "") -> int | None:
+        """Sends one request and reads every response to it, for decoupled models; how many there were, or None where it failed.
+
+        Locust gets two entries: NAME with ` (first response)` is the time until the first one, and NAME the time until the last one and the size of all. A
+        stream that fails is a failure of the second. Arguments are those of `infer`.
+        """
+        what = name or self._stock.model
+        started, begin = time.time(), time.perf_counter()
+        count = size = 0
+        try:
+            for response in self._open.stream(self._stock.model, self._next(inputs)):
+                count, length = count + 1, _size(response)
+                size += length
+                if count == 1:
+                    self._report(f"{what} (first response)", started, begin, length, None)
+        except TritongenError as error:
+            self._report(what, started, begin, size, error)
+            return None
+        self._report(what, started, begin, size, None)
+        return count
+
+
+class TritonHttpUser(_TritonUser):
+    """A user that sends to Triton over HTTP, to a `host` such as `http://localhost:8000` or `https://…`; else as `TritonGrpcUser`, without streams."""
+
+    abstract = True
+    protocol = "http"
+
+
+def read_rows(rows: int | str) -> int:
+    """A number of rows. Raises InputError (TG420) for what is none."""
+    text = str(rows)
+    if not text.isdecimal() or not int(text):
+        raise problem(f"{text[:40]!r} is no number of rows", "give a whole number from 1 on")
+    return int(text)
+
+
+def read_shapes(shapes: Mapping[str, tuple[int, ...]] | str) -> dict[str, tuple[int, ...]]:
+    """Sizes by input name from a mapping, or from a text such as `x=3x48x320,ids=128`. Raises InputError (TG420)."""
+    if not isinstance(shapes, str):
+        return {name: tuple(sizes) for name, sizes in shapes.items()}
+    found: dict[str, tuple[int, ...]] = {}
+    for entry in filter(None, (part.strip() for part in shapes.split(","))):
+        name, _, sizes = entry.rpartition("=")
+        if not name or not all(size.isdecimal() and int(size) for size in sizes.split("x")):
+            raise problem(f"{entry[:60]!r} is no shape of an input", "write NAME=3x48x320, with commas between inputs")
+        found[name] = tuple(map(int, sizes.split("x")))
+    return found
+
+
+def _only_model(client: Client) -> str:
+    names = sorted({str(entry["name"]) for entry in client.repository_index(ready=True)})
+    if len(names) != 1:
+        have = ", ".join(names[:20]) or "none"
+        raise problem(f"no model is named, and the server has {len(names)} that are ready: {have}", "set `model` of the user class (MODEL for loadtests/)")
+    return names[0]
+
+
+def _size(result: Result) -> int:
+    return sum(map(array_bytes, result.values()))
+
+
+def _test_of(environment: Environment) -> _Test:
+    test = _tests.get(environment)
+    if test is None:
+        test = _tests[environment] = _Test()
+        stopped: Any = environment.events.test_stop  # Locust types none of its hooks
+        stopped.add_listener(test.over)
+    return test
+
+
+def _refuse(user: _TritonUser, error: TritongenError) -> None:
+    """Say why the test cannot be run, here and at the master, and end it."""
+    hints = [found.hint for found in error.diagnostics] if isinstance(error, InputError) else [error.hint]
+    log.error("%s: the test cannot be run: %s%s", type(user).__name__, error, "".join(f"\n  hint: {hint}" for hint in dict.fromkeys(hints) if hint))
+    environment = user.environment
+    environment.process_exit_code = error.exit_code
+    environment.events.user_error.fire(user_instance=user, exception=error, tb=None)
+    if environment.runner is not None:
+        # From another greenlet: it ends the one of this user as well.
+        gevent.spawn(environment.runner.quit)

@@ -1,0 +1,79 @@
+"""What a load test sends and what it gets back: prepared requests, answers, outcomes. Knows neither protocol."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tritongen.client.calls import CallFailed, Status
+
+
+class Outcome(str, enum.Enum):
+    """What became of a request, in one vocabulary for both protocols."""
+
+    OK = "ok"
+    REJECTED = "rejected"
+    INVALID = "invalid"
+    FAILED = "failed"
+    DEADLINE = "deadline"
+    CONNECTION = "connection"
+
+
+OUTCOMES: Mapping[Status, Outcome] = {
+    Status.INVALID: Outcome.INVALID,
+    Status.NOT_FOUND: Outcome.INVALID,
+    Status.UNSUPPORTED: Outcome.INVALID,
+    Status.DENIED: Outcome.INVALID,
+    Status.UNAVAILABLE: Outcome.REJECTED,
+    Status.FAILED: Outcome.FAILED,
+    Status.DEADLINE: Outcome.DEADLINE,
+    Status.CONNECTION: Outcome.CONNECTION,
+    Status.STRANGER: Outcome.CONNECTION,
+}
+"""What the client's statuses mean for a load test: everything that the request itself must be changed for is `invalid`, and a full queue is `rejected`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as bytes, made once and sent often.
+
+    Attributes:
+        head: HTTP: request line and headers, followed by the body; gRPC: the block of headers, encoded by HPACK.
+        body: HTTP: empty; gRPC: the message with its length before it.
+    """
+
+    head: bytes = field(repr=False)
+    body: bytes = field(repr=False, default=b"")
+
+
+class Answer(NamedTuple):
+    """What became of one request.
+
+    Attributes:
+        outcome: see `Outcome`.
+        status: the protocol's own word (`"200"`, `"UNAVAILABLE"`); empty where there was none.
+        size: bytes of the answer: the HTTP body, or the gRPC message.
+        error: what the server, or the connection, says about a request that is not `ok`.
+        sent: False where the request certainly never reached the server.
+        sent_s, received_s: `time.perf_counter` when the request went to its connection (0 where it never did) and when the last byte of the answer was read.
+        payload: the answer itself, where it was asked for.
+        headers: HTTP's headers in lower case, where the payload was asked for.
+    """
+
+    outcome: Outcome
+    status: str
+    size: int
+    error: str = ""
+    sent: bool = True
+    sent_s: float = 0.0
+    received_s: float = 0.0
+    payload: bytes | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+def failed(failure: CallFailed, *, size: int = 0, sent_s: float = 0.0, received_s: float = 0.0) -> Answer:
+    """The answer that a failed call is."""
+    return Answer(OUTCOMES[failure.status], failure.word, size, failure.said, failure.sent, sent_s, received_s)

@@ -1,0 +1,140 @@
+"""A load test's result for people."""
+
+from __future__ import annotations
+
+import json
+
+from tritongen.load.compare import Comparison, Figure
+from tritongen.load.findmax import Found
+from tritongen.load.result import LoadResult, measure, percentiles
+from tritongen.load.serverside import PARTS
+from tritongen.report.text import printable
+
+_SHOWN_ERRORS = 5
+
+
+def format_load(result: LoadResult) -> str:
+    """The result in some twenty lines: what was sent, the tail, the stages, errors, the server's side, and the verdict."""
+    plan, counts = result.plan, result.counts
+    lines = [f"{printable(plan.model)} at {plan.url}: {described_loop(result)}", ""]
+    latencies = result.latencies()
+    count = int(latencies.get_total_count())
+    others = unanswered(result)
+    due = sum(counts.values()) + sum(result.recorder.missed.values())
+    lines.append(f"  answered   {count} of {due} requests in {result.measured_s:g} s{f' ({others})' if others else ''}")
+    if count:
+        lines.append("  latency    " + "   ".join(f"{name} {value:.2f}" for name, value in percentiles(latencies)) + "   ms")
+    stages = [(index, stage) for index, stage in enumerate(plan.stages) if stage.measured]
+    if len(stages) > 1:
+        lines += ["", f"  {'stage':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"]
+        for index, stage in stages:
+            figures = dict(percentiles(result.latencies(index)))
+            row = "".join(f"{figures[name]:>10.2f}" for name in ("p50", "p99", "p99.9", "max"))
+            lines.append(f"  {stage.name:<18}{result.recorder.sent[index]:>8}{row}")
+    lines += _errors(result) + _server(result) + ["", f"  {result.limits()}"]
+    lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]
+    lines += [f"  SLO MISSED: {reason}" for reason in result.missed_slo()]
+    if verdict(result) in ("SLO kept", "BROKEN OFF"):
+        lines.append(f"  {verdict(result)}")
+    return "\n".join(lines)
+
+
+def verdict(result: LoadResult) -> str:
+    """The judgement of a run in two words or so; what stands first in this order: not valid, broken off, the SLO."""
+    if result.invalid:
+        return "NOT VALID"
+    if not result.complete:
+        return "BROKEN OFF"
+    if not result.plan.slo.percentiles and result.plan.slo.error_rate is None:
+        return "no SLO was given"
+    return "SLO MISSED" if result.missed_slo() else "SLO kept"
+
+
+def described_loop(result: LoadResult) -> str:
+    """How requests were sent, with the rates, or with the warning that a closed loop needs."""
+    if result.plan.users:
+        return f"closed loop of {result.plan.users} users (it waits for answers: a server that stands still hardly shows)"
+    return f"open loop, {result.rate:.1f} requests/s sent of {result.target_rate:.1f} that were due, {result.plan.arrivals} arrivals"
+
+
+def unanswered(result: LoadResult) -> str:
+    """What was not answered well, by outcome, and what was never sent; empty where there is none."""
+    missed = sum(result.recorder.missed.values())
+    parts = [f"{count} {outcome}" for outcome, count in sorted(result.counts.items()) if outcome != "ok"] + ([f"{missed} never sent"] if missed else [])
+    return ", ".join(parts)
+
+
+def format_comparison(comparison: Comparison) -> str:
+    """Both runs beside each other, what differs in their settings, and what stands against comparing them."""
+    begun = f", begun {printable(comparison.started)}" if comparison.started else ""
+    lines = [f"compared with {printable(comparison.path)}{begun}", "", f"  {'':<16}{'earlier':>14}{'now':>14}{'change':>12}"]
+    for figure in comparison.figures:
+        values = "".join(f"{formatted_figure(figure, value):>14}" for value in (figure.earlier, figure.now))
+        lines.append(f"  {figure.name:<16}{values}{formatted_change(figure):>12}{f'   {figure.note}' if figure.note else ''}")
+    if comparison.differences:
+        lines += ["", "  settings and versions that differ"]
+        lines += [f"    {printable(entry.name)}: {printable(entry.earlier)}, now {printable(entry.now)}" for entry in comparison.differences]
+    lines += [f"  NOTE: {printable(note)}" for note in comparison.notes]
+    return "\n".join(lines)
+
+
+def formatted_figure(figure: Figure, value: float | None) -> str:
+    """One of its values with the unit."""
+    return "-" if value is None else f"{value:.{3 if figure.unit in ('%', 'ms') else 2}f} {figure.unit}"
+
+
+def formatted_change(figure: Figure) -> str:
+    """Its difference in percent, with the sign."""
+    return "-" if figure.change is None else f"{round(figure.change, 3) + 0.0:+.1%}"
+
+
+def _errors(result: LoadResult) -> list[str]:
+    if not result.recorder.messages:
+        return []
+    lines = ["", "  errors"]
+    for (outcome, message), count in result.recorder.messages.most_common(_SHOWN_ERRORS):
+        lines.append(f"    {count:>7} x {outcome}: {printable(message)}")
+    rest = len(result.recorder.messages) - _SHOWN_ERRORS
+    return [*lines, f"    and {rest} other kinds"] if rest > 0 else lines
+
+
+def _server(result: LoadResult) -> list[str]:
+    server = result.server
+    if server is None or not server.executions:
+        return []
+    sizes = ", ".join(f"{size}: {count}" for size, count in server.batches.items())
+    split = "   ".join(f"{part.removeprefix('compute_')} {server.mean_ms[part]:.2f}" for part in PARTS)
+    lines = ["", f"  server     average batch {server.average_batch:.2f}  (executions by size {sizes})", f"             {split}   ms on average"]
+    if server.cache_hits or server.cache_misses:
+        lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")
+    for name, value in server.gauges.items():
+        lines.append(f"             largest {name}: {value:g}")
+    return lines
+
+
+def format_probe(result: LoadResult) -> str:
+    """One line for one rate of a search."""
+    latencies = result.latencies()
+    figures = "   ".join(f"{name} {measure(latencies, name):.2f}" for name in ("p50", "p99", "p99.9"))
+    reasons = (*result.invalid, *result.missed_slo())
+    return f"{result.plan.stages[-1].rate:>10.1f}/s   {figures} ms   {'kept' if not reasons else printable(reasons[0])}"
+
+
+def format_found(found: Found) -> str:
+    """The end of a search."""
+    return f"{described_search(found)}\n\n{format_load(found.best)}" if found.best is not None else described_search(found)
+
+
+def described_search(found: Found) -> str:
+    """What a search found, in a sentence."""
+    if not found.rate:
+        return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
+    end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
+    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO (within 5 %, {len(found.probes)} runs){end}."
+
+
+def found_json(found: Found) -> str:
+    """A search as JSON: the rate, why others were not kept, and the result of the best run."""
+    probes = [{"rate": probe.rate, "kept": not probe.reasons, "reasons": list(probe.reasons)} for probe in found.probes]
+    best = found.best.data() if found.best is not None else None
+    return json.dumps({"rate": found.rate, "limited_by_generator": found.limited_by_generator, "probes": probes, "result": best}, indent=2)

@@ -1,0 +1,131 @@
+"""A load test's result as one HTML file, which needs no network and no script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tritongen.load.compare import FEWEST_BEYOND, Comparison, is_thin
+from tritongen.load.compare import Figure as Compared
+from tritongen.load.findmax import Found
+from tritongen.load.plan import settings
+from tritongen.load.recorder import PERCENTILES
+from tritongen.load.result import LoadResult, percentiles
+from tritongen.report.charts import number
+from tritongen.report.load import described_loop, described_search, formatted_change, formatted_figure, unanswered, verdict
+from tritongen.report.load_charts import figures
+from tritongen.report.text import printable
+from tritongen.templating import environment
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of latencies: of the whole run, or of a stage. A cell is (text, whether few samples lie beyond that percentile)."""
+
+    name: str
+    count: int
+    cells: Sequence[tuple[str, bool]]
+
+
+def load_page(result: LoadResult, comparison: Comparison | None = None, found: Found | None = None) -> str:
+    """The page.
+
+    Args:
+        result: the run that it is about.
+        comparison: an earlier run beside it: a table of what changed, and that run's percentiles in the chart of them.
+        found: the search that it was a part of: a table and a chart of the rates that were tried.
+    """
+    messages = result.recorder.messages.most_common()
+    return (
+        environment()
+        .get_template("load_report.html.j2")
+        .render(
+            title=f"Load test of {printable(result.plan.model)}",
+            started=printable(result.started),
+            url=printable(result.plan.url),
+            loop_words=described_loop(result),
+            others=unanswered(result),
+            verdict=verdict(result),
+            mood=_mood(result),
+            fewest=FEWEST_BEYOND,
+            reasons=[printable(reason) for reason in (*result.invalid, *result.missed_slo())],
+            limits="" if result.invalid else printable(result.limits()),
+            names=[*(f"p{value:g}" for value in PERCENTILES), "max"],
+            rows=_rows(result),
+            search=_search(found),
+            figures=figures(result, comparison, found),
+            errors=[(outcome, printable(message), count) for (outcome, message), count in messages],
+            server=_server(result),
+            senders=[(printable(sender.name), f"{sender.cpu_s:.2f}", f"{sender.wall_s:.2f}", f"{sender.share:.0%}") for sender in result.senders],
+            late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late_us)] if result.recorder.late_us.get_total_count() else [],
+            comparison=_compared(comparison),
+            settings=[(name, _value(value)) for name, value in settings(result.plan).items()],
+            versions=[(name, printable(version)) for name, version in result.versions.items()],
+        )
+    )
+
+
+def _mood(result: LoadResult) -> str:
+    """The class of the verdict."""
+    if result.invalid or result.missed_slo() or not result.complete:
+        return "bad"
+    return "good" if result.plan.slo.percentiles or result.plan.slo.error_rate is not None else "plain"
+
+
+def _rows(result: LoadResult) -> list[Row]:
+    stages = [(index, stage) for index, stage in enumerate(result.plan.stages) if stage.measured]
+    wanted = [("all", None), *((stage.name, index) for index, stage in stages)] if len(stages) > 1 else [("all", None)]
+    found = []
+    for name, index in wanted:
+        histogram = result.latencies(index)
+        count = int(histogram.get_total_count())
+        cells = [(f"{value:.3f}" if count else "", name != "max" and is_thin(count, name)) for name, value in percentiles(histogram)]
+        found.append(Row(name, count, cells))
+    return found
+
+
+def _search(found: Found | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"words": described_search(found), "rows": [(f"{probe.rate:.1f}", "; ".join(map(printable, probe.reasons)) or "kept") for probe in found.probes]}
+
+
+def _server(result: LoadResult) -> list[tuple[str, str]]:
+    server = result.server
+    if server is None:
+        return []
+    counted = {
+        "requests": server.requests,
+        "failures": server.failures,
+        "rows": server.inferences,
+        "executions": server.executions,
+        "response cache hits": server.cache_hits,
+        "response cache misses": server.cache_misses,
+    }
+    return [
+        *((name, f"{count:,}") for name, count in counted.items()),
+        *((f"largest {printable(name)}", number(value)) for name, value in server.gauges.items()),
+    ]
+
+
+def _compared(comparison: Comparison | None) -> dict[str, Any] | None:
+    """What the template shows of a comparison, as text."""
+    if comparison is None:
+        return None
+
+    def row(figure: Compared) -> tuple[str, str, str, str, str]:
+        return figure.name, formatted_figure(figure, figure.earlier), formatted_figure(figure, figure.now), formatted_change(figure), figure.note
+
+    return {
+        "path": printable(comparison.path),
+        "started": printable(comparison.started),
+        "rows": [row(figure) for figure in comparison.figures],
+        "differences": [(printable(difference.name), printable(difference.earlier), printable(difference.now)) for difference in comparison.differences],
+        "notes": [printable(note) for note in comparison.notes],
+    }
+
+
+def _value(value: Any) -> str:
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
