@@ -73,6 +73,7 @@ class Sender:
         self._under_way: set[asyncio.Task[None]] = set()
         self._next = 0
         self._prepared: list[Any] = []
+        self._reported_cpu, self._reported_wall = time.process_time(), time.perf_counter()
 
     def _schedule(self, share: int, shares: int) -> Iterator[Arrival]:
         plan = self.plan
@@ -104,7 +105,7 @@ class Sender:
             for task in (sending, reporting, stopping, *self._under_way):
                 task.cancel()
             await asyncio.gather(sending, reporting, stopping, *self._under_way, return_exceptions=True)
-            self._emit(0.0, 0.0, done=True)
+            self._emit(done=True)
             if sending.done() and not sending.cancelled():
                 sending.result()
 
@@ -166,16 +167,20 @@ class Sender:
             self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, answer.error)
 
     async def _report(self) -> None:
-        cpu, wall = time.process_time(), time.perf_counter()
+        # From the start on: the time that is waited for it would make a sender look less busy than it is.
+        await asyncio.sleep(max(self.start - time.perf_counter(), 0))
+        self._reported_cpu, self._reported_wall = time.process_time(), time.perf_counter()
         while True:
             await asyncio.sleep(TICK_S)
-            cpu_now, wall_now = time.process_time(), time.perf_counter()
-            self._emit(cpu_now - cpu, wall_now - wall, done=False)
-            cpu, wall = cpu_now, wall_now
+            self._emit(done=False)
 
-    def _emit(self, cpu_s: float, wall_s: float, *, done: bool) -> None:
+    def _emit(self, *, done: bool) -> None:
+        """Write what came since the last report, with the CPU that it took: the last one is of less than a tick, in which much may have been sent."""
+        cpu, wall = time.process_time(), time.perf_counter()
         recorder, self._recorder = self._recorder, Recorder()
-        sys.stdout.write(Report(recorder, cpu_s, wall_s, len(self._under_way), done).to_json() + "\n")
+        report = Report(recorder, cpu - self._reported_cpu, wall - self._reported_wall, len(self._under_way), done)
+        self._reported_cpu, self._reported_wall = cpu, wall
+        sys.stdout.write(report.to_json() + "\n")
         sys.stdout.flush()
 
 

@@ -1,7 +1,18 @@
 """What a load test reports is what happened: held against a server that writes down when each request came and went."""
 
+import json
+import os
+import subprocess
+import sys
+import time
+
 import pytest
 import truth
+from known_server import MODEL, ROOT, known_server
+
+from tritongen.load.arrivals import Stage
+from tritongen.load.plan import LoadPlan
+from tritongen.load.sender import TICK_S
 
 
 def test_the_simulation_is_that_of_one_worker():
@@ -20,3 +31,20 @@ def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
     # Sixty of six hundred arrive in the pause, or while what it held back is worked off.
     assert found.reported_ms(99) > 200
     assert found.reported_ms(50) < 100
+    # How busy a sender was is said of the run, without the seconds in which it waited for its start.
+    assert found.result.senders[0].wall_s == pytest.approx(3, abs=0.8)
+
+
+def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
+    with known_server(tmp_path, service_s=0.0) as server:
+        plan = tmp_path / "plan.json"
+        plan.write_text(LoadPlan(MODEL, server.urls["http"], stages=(Stage(0.01, 10_000, 10_000, "short"),), pool=1).to_json())
+        # A stage that is over sooner than the first report comes: all of it is in the last one.
+        command = [sys.executable, "-m", "tritongen.load.sender", plan, "0", "1", str(time.perf_counter())]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            reports = [json.loads(line) for line in process.stdout]
+    last = reports[-1]
+    assert last["done"]
+    assert last["cpu_s"] > 0
+    assert 0 < last["wall_s"] < 2 * TICK_S
