@@ -28,6 +28,9 @@ from tritongen.rules import Edit
 _MOST_ROUNDS = 10
 """A mended mistake may show another behind it; more rounds than this mean that two fixes undo each other, and the file is left as it was."""
 
+_MOST_BYTES_TRIED = 2_000_000
+"""Bytes that are read to find out which of a file's fixes are good; a second or two."""
+
 
 @dataclass(frozen=True)
 class FixedFile:
@@ -89,19 +92,37 @@ def _texts(groups: Sequence[Group]) -> dict[Path, bytes]:
 
 
 def _mended_texts(findings: Iterable[CheckFinding], groups: Sequence[Group], stuck: set[Path]) -> dict[Path, tuple[bytes, int]]:
-    """By file, its text with the edits of one round, and how many findings that mends. What the reader then finds more in is put into `stuck` and left out."""
+    """By file, its text with the edits of one round, and how many findings that mends. Files without such a fix are put into `stuck`."""
     by_path: dict[Path, list[CheckFinding]] = {}
     for finding in findings:
         if finding.fixable and finding.source is not None and finding.source not in stuck:
             by_path.setdefault(finding.source, []).append(finding)
     texts: dict[Path, tuple[bytes, int]] = {}
     for model in (model for group in groups for model in group.asked if model.config_path in by_path):
-        text, number = apply_edits(model.context.text, [finding.edits for finding in by_path[model.config_path]])
-        if text == model.context.text or len(reload_config(model, text).read.diagnostics) > len(model.read.diagnostics):
+        fixes = [finding.edits for finding in by_path[model.config_path]]
+        text, number = apply_edits(model.context.text, fixes)
+        if _reads_worse(model, text):
+            text, number = apply_edits(model.context.text, _harmless(model, fixes))
+        if text == model.context.text:
             stuck.add(model.config_path)
         else:
             texts[model.config_path] = (text, number)
     return texts
+
+
+def _reads_worse(model: LoadedModel, text: bytes) -> bool:
+    return len(reload_config(model, text).read.diagnostics) > len(model.read.diagnostics)
+
+
+def _harmless(model: LoadedModel, fixes: Sequence[Sequence[Edit]]) -> list[Sequence[Edit]]:
+    """Those fixes that together leave no more for the reader to find, the first ones first; none of a file that would take too long to read so often."""
+    kept: list[Sequence[Edit]] = []
+    if len(fixes) * len(model.context.text) > _MOST_BYTES_TRIED:
+        return kept
+    for fix in fixes:
+        if not _reads_worse(model, apply_edits(model.context.text, [*kept, fix])[0]):
+            kept.append(fix)
+    return kept
 
 
 def _worse(groups: Sequence[Group], before: Iterable[CheckFinding], after: Iterable[CheckFinding]) -> set[Path]:
