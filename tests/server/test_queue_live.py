@@ -152,7 +152,7 @@ def test_a_request_of_a_higher_priority_is_answered_before_those_that_wait(serve
 def test_a_full_queue_turns_requests_away_at_once(server):
     answers = ask_at_once(server, "bounded", [0] * 8)
     away = rejected(answers)
-    assert len(away) in (4, 5), "one is executed, or none yet, and two wait"
+    assert 4 <= len(away) <= 6, "two wait, and none, one or two were taken from the queue before the others came"
     assert all("exceeds maximum queue size" in answer.message.lower() for answer in away), away
     assert max(answer.seconds for answer in away) < min(answer.seconds for answer in answers if not answer.status)
 

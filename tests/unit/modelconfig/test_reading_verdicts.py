@@ -193,7 +193,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
 def test_time_does_not_explode(piece):
-    """Texts of many kinds take time in proportion to their length: five times as much text must not take twenty-five times as long."""
+    """Texts of many kinds take time in proportion to their length: five times as much text must not take twenty-five times as long.
+
+    The best of three: a collection of all that a large test process holds may fall into any one of them.
+    """
 
     def seconds(length):
         start = time.process_time()
@@ -201,7 +204,7 @@ def test_time_does_not_explode(piece):
         assert len(read.diagnostics) <= MAX_FINDINGS + 1
         return time.process_time() - start
 
-    assert seconds(100_000) < 0.1 + 15 * max(seconds(20_000), 0.004)
+    assert min(seconds(100_000) for _ in range(3)) < 0.1 + 15 * max(seconds(20_000), 0.004)
 
 
 def test_a_file_that_is_too_large_is_not_read_and_not_called_wrong():
