@@ -1,5 +1,5 @@
-import math
+import collections
 
 
-class TritonPythonModel(math.Base):
+class TritonPythonModel(collections.UserDict):
     pass
