@@ -84,9 +84,17 @@ def make_request(
     pinned: int = -1,
 ) -> Request:
     """A request, its deadline running. Raises InvalidInput with everything that no request can have."""
-    options = check_options(model, options)
+    if not (_asks_for_nothing(options) and type(model) is str and (model, "") in core.models):
+        options = check_options(model, options)
     headers = checked_headers({**(options.headers or {}), **carried}) if options.headers or carried else NO_HEADERS
     return Request(model, inputs, options, core.deadline(options.deadline_s), headers, sequence, pinned)
+
+
+def _asks_for_nothing(options: Options) -> bool:
+    """Whether every option has its default, as in most requests: then there is nothing to check."""
+    given = (options.outputs, options.priority, options.deadline_s, options.parameters, options.headers, options.idempotent)
+    texts = type(options.version) is str and type(options.request_id) is str and not options.version and not options.request_id
+    return texts and all(value is None for value in given) and options.cast == "exact" and options.add_batch_axis is False
 
 
 def infer(core: Core, request: Request) -> Flow[Result]:
