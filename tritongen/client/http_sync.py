@@ -46,20 +46,20 @@ class _Now(threading.local):
 _now = _Now()
 
 
-class _Socket(socket.socket):
+class _TimedReads:
     """A socket whose every read ends with the call's deadline."""
 
-    def recv_into(self, *arguments: Any, **options: Any) -> int:
+    def recv_into(self: Any, *arguments: Any, **options: Any) -> int:
         self.settimeout(_now.left)
-        return super().recv_into(*arguments, **options)
+        return int(super().recv_into(*arguments, **options))  # type: ignore[misc]
 
 
-class _TlsSocket(ssl.SSLSocket):
-    """The same over TLS."""
+class _Socket(_TimedReads, socket.socket):
+    pass
 
-    def recv_into(self, *arguments: Any, **options: Any) -> int:
-        self.settimeout(_now.left)
-        return super().recv_into(*arguments, **options)
+
+class _TlsSocket(_TimedReads, ssl.SSLSocket):
+    pass
 
 
 def _connected(host: str, port: int) -> socket.socket:
@@ -103,34 +103,27 @@ def _resolved(host: str, port: int) -> list[Any]:
     return list(answer[0])
 
 
-class _Connection(HTTPConnection):
+class _Noticed:
     """A connection that says when a request may have reached the server."""
 
-    def _new_conn(self) -> socket.socket:
+    def _new_conn(self: Any) -> socket.socket:
         return _connected(self._dns_host, self.port)
 
     def connect(self) -> None:
-        super().connect()
+        super().connect()  # type: ignore[misc]
         _now.sent = True
 
-    def request(self, *arguments: Any, **options: Any) -> None:
+    def request(self: Any, *arguments: Any, **options: Any) -> None:
         _now.sent = _now.sent or self.sock is not None
-        super().request(*arguments, **options)
+        super().request(*arguments, **options)  # type: ignore[misc]
 
 
-class _TlsConnection(HTTPSConnection):
-    """The same over TLS."""
+class _Connection(_Noticed, HTTPConnection):
+    pass
 
-    def _new_conn(self) -> socket.socket:
-        return _connected(self._dns_host, self.port)
 
-    def connect(self) -> None:
-        super().connect()
-        _now.sent = True
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        _now.sent = _now.sent or self.sock is not None
-        super().request(*arguments, **options)
+class _TlsConnection(_Noticed, HTTPSConnection):
+    pass
 
 
 class _Pool(urllib3.HTTPConnectionPool):

@@ -198,7 +198,7 @@ def main(arguments: list[str]) -> int:
     try:
         asyncio.run(Sender(plan, int(share), int(shares), float(start)).run())
     except TritongenError as error:
-        sys.stdout.write(json.dumps({"error": str(error), "hint": error.hint, "exit_code": error.exit_code}) + "\n")
+        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
         return error.exit_code
     return 0
 
