@@ -52,14 +52,6 @@ class Health(NamedTuple):
     ready: bool
 
 
-class Attempted(NamedTuple):
-    """An answer, how often it was asked for, and the server that gave it."""
-
-    answer: Any
-    attempts: int
-    server: int
-
-
 class Described(NamedTuple):
     """What a server says about a model, and when it said so, on `time.monotonic`."""
 
@@ -86,15 +78,14 @@ class Core:
 
     def ask(self, call: Call, deadline: Deadline) -> Flow[Any]:
         """The answer to a question, which may be asked again. Raises InferenceError or InvalidInput."""
-        about = Circumstances(self.endpoints[0], 0, False, getattr(call, "model", ""), getattr(call, "version", ""))
-        return (yield from self.attempt(call, deadline, about, idempotent=True)).answer
+        answer, _, _ = yield from self.attempt(call, deadline, idempotent=True)
+        return answer
 
     def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
         """Load or unload a model on every server. Done once on each: what fails to load fails again."""
         self.forget(call.model)
         for index in range(len(self.endpoints)):
-            about = Circumstances(self.endpoints[index], index, False, call.model, is_control=True)
-            yield from self.attempt(call, deadline, about, idempotent=False, pinned=index)
+            yield from self.attempt(call, deadline, idempotent=False, pinned=index)
 
     def holds(self, call: Call, deadline: Deadline) -> Flow[bool]:
         """The answer to a question of yes or no: whether it is yes of any server. False where nobody answers; raises AccessDenied."""
@@ -111,7 +102,7 @@ class Core:
                 answer = bool((yield Send(call, index, max(limit, 0.0), NO_HEADERS)))
             except CallFailed as failure:
                 if failure.word == "CLOSED" or failure.status is Status.DENIED:
-                    raise (yield from explain(failure, self.about(index), deadline)) from failure
+                    raise (yield from explain(failure, self.about(index, call), deadline)) from failure
                 self.balancer.lost(index)
                 said = f"{self.endpoints[index].url}: {failure.said or 'no answer in time'}"
             else:
@@ -143,13 +134,13 @@ class Core:
     def describe(self, model: str, version: str, deadline: Deadline, headers: Headers = NO_HEADERS) -> Flow[Described]:
         """What a server says about a model, asked now."""
         model, version = check_model(model, version)
-        about = Circumstances(self.endpoints[0], 0, False, model, version, headers=headers)
-        metadata = yield from self.attempt(calls.ModelMetadata(model, version), deadline, about, idempotent=True)
-        config = yield from self.attempt(calls.ModelConfiguration(model, version), deadline, about, idempotent=True, pinned=metadata.server)
+        metadata, _, server = yield from self.attempt(calls.ModelMetadata(model, version), deadline, idempotent=True, headers=headers)
+        of_it = calls.ModelConfiguration(model, version)
+        config, _, _ = yield from self.attempt(of_it, deadline, idempotent=True, pinned=server, headers=headers)
         try:
-            meta = model_meta(metadata.answer, config.answer)
+            meta = model_meta(metadata, config)
         except ValueError as error:
-            message = f"{self.endpoints[metadata.server].url}: what it says about model '{model}' cannot be read: {error}"
+            message = f"{self.endpoints[server].url}: what it says about model '{model}' cannot be read: {error}"
             raise ServerError(message, hint="is this a Triton, or a server of the same protocol?") from error
         described = self.models[model, version] = Described(meta, time.monotonic())
         return described
@@ -159,15 +150,22 @@ class Core:
         for known in [key for key in self.models if key[0] == model]:
             self.models.pop(known, None)
 
-    def about(self, index: int) -> Circumstances:
-        """What is known of the server with this index."""
-        return Circumstances(self.endpoints[index], index, self.balancer.is_triton(index))
+    def about(self, index: int, call: Call, headers: Headers = NO_HEADERS, queue_timeout_s: float = 0.0) -> Circumstances:
+        """What is known of a call to the server with this index."""
+        return Circumstances(
+            self.endpoints[index],
+            index,
+            self.balancer.is_triton(index),
+            getattr(call, "model", ""),
+            getattr(call, "version", ""),
+            is_control=isinstance(call, calls.LoadModel | calls.UnloadModel),
+            headers=headers,
+            queue_timeout_s=queue_timeout_s,
+        )
 
     def choose(self, deadline: Deadline) -> Flow[int]:
         """The server to ask next. Among several, one that answered the last time, or that answers now: a server that is gone costs a probe, not a request."""
         count = len(self.endpoints)
-        if count == 1:
-            return 0
         for tried in range(count):
             index = self.balancer.pick()
             if self.balancer.is_trusted(index):
@@ -182,19 +180,23 @@ class Core:
             return index
         return self.balancer.pick()
 
-    def attempt(self, call: Call, deadline: Deadline, about: Circumstances, *, idempotent: bool, pinned: int = -1) -> Flow[Attempted]:
-        """The answer to a call, tried again while that is safe, within the deadline and the budget."""
+    def attempt(
+        self, call: Call, deadline: Deadline, *, idempotent: bool, pinned: int = -1, headers: Headers = NO_HEADERS, queue_timeout_s: float = 0.0
+    ) -> Flow[tuple[Any, int, int]]:
+        """The answer to a call, how often it was sent, and the server that gave it; sent again while that is safe, within the deadline and the budget.
+
+        `pinned`: the server to ask, -1 for any. `queue_timeout_s`: seconds after which the model's queue gives the request up; 0 where it never does.
+        """
         attempts = 0
         while True:
             attempts += 1
-            index = pinned if pinned >= 0 else (yield from self.choose(deadline))
-            before = deadline.elapsed
+            index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline))
+            left = deadline.left
             try:
-                answer = yield Send(call, index, max(deadline.left, 0.0), about.headers)
+                answer = yield Send(call, index, left if left > 0 else 0.0, headers)
             except CallFailed as failure:
-                known, waited_s = self.balancer.is_triton(index), deadline.elapsed - before
-                here = replace(about, endpoint=self.endpoints[index], index=index, known=known, waited_s=waited_s)
-                error = yield from explain(failure, here, deadline)
+                about = replace(self.about(index, call, headers, queue_timeout_s), waited_s=left - deadline.left)
+                error = yield from explain(failure, about, deadline)
                 self._note(index, failure, error)
                 # Another server may take what never reached this one, at once and at no cost.
                 elsewhere = pinned < 0 and len(self.endpoints) > 1 and isinstance(error, ConnectionFailed) and not error.sent
@@ -208,7 +210,7 @@ class Core:
             else:
                 self.balancer.answered(index)
                 self._budget.earn()
-                return Attempted(answer, attempts, index)
+                return answer, attempts, index
 
     def _note(self, index: int, failure: CallFailed, error: TritongenError) -> None:
         if isinstance(error, ConnectionFailed):

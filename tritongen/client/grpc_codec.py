@@ -145,10 +145,11 @@ def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
     if len(raw) != len(response.outputs):
         raise CallFailed(Status.FAILED, "", f"the answer describes {len(response.outputs)} outputs and holds {len(raw)}")
     try:
-        outputs = {output.name: tensors.decode(data, output.datatype, output.shape) for output, data in zip(response.outputs, raw, strict=True)}
+        outputs = {output.name: tensors.decode(raw[index], output.datatype, output.shape) for index, output in enumerate(response.outputs)}
     except ValueError as error:
         raise CallFailed(Status.FAILED, "", f"an output of the answer cannot be read: {error}") from error
-    parameters = {key: getattr(value, value.WhichOneof("parameter_choice") or "string_param") for key, value in response.parameters.items()}
+    said = response.parameters
+    parameters = {key: getattr(value, value.WhichOneof("parameter_choice") or "string_param") for key, value in said.items()} if said else {}
     decode_s = time.perf_counter() - start
     return Reply(outputs, response.model_name, response.model_version, response.id, parameters, response, serialise_s, wait_s, decode_s)
 

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,20 +32,19 @@ class GrpcTransport:
         else:
             self._channel = grpc.insecure_channel(endpoint.authority, options)
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
-        self._under_way = 0
+        self._under_way: deque[None] = deque()  # one entry a call; appending and popping need no lock
         self._closed = False
-        self._lock = threading.Lock()
 
     def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `Transport`."""
-        if isinstance(call, Reach):
-            return self._reach(timeout_s)
         if isinstance(call, Infer):
             start = time.perf_counter()
             request = codec.infer_request(call)
             ready = time.perf_counter()
             response = self._call("ModelInfer", request, timeout_s - (ready - start), headers)
             return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
+        if isinstance(call, Reach):
+            return self._reach(timeout_s)
         rpc = codec.RPCS[type(call)]
         return rpc.answer(self._call(rpc.method, rpc.request(call), timeout_s, headers))
 
@@ -74,17 +74,15 @@ class GrpcTransport:
         self._channel.close()
 
     def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
-        with self._lock:
-            self._under_way += 1
+        self._under_way.append(None)
         try:
             return getattr(self._stub, method)(request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression)
         except grpc.RpcError as error:
-            raise self._failure(error, alone=self._under_way == 1) from error
+            raise self._failure(error, alone=len(self._under_way) == 1) from error
         except ValueError as error:  # what a closed channel raises
             raise closed() from error
         finally:
-            with self._lock:
-                self._under_way -= 1
+            self._under_way.pop()
 
     def _failure(self, error: grpc.RpcError, *, alone: bool) -> CallFailed:
         """What became of a call; `alone`: no other was under way.

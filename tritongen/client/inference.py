@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tritongen.client.arguments import check_options
@@ -92,9 +92,20 @@ def make_request(
 
 def _asks_for_nothing(options: Options) -> bool:
     """Whether every option has its default, as in most requests: then there is nothing to check."""
-    given = (options.outputs, options.priority, options.deadline_s, options.parameters, options.headers, options.idempotent)
-    texts = type(options.version) is str and type(options.request_id) is str and not options.version and not options.request_id
-    return texts and all(value is None for value in given) and options.cast == "exact" and options.add_batch_axis is False
+    # By identity and type: what a caller gives may compare in ways of its own, as arrays do.
+    return (
+        options.outputs is None
+        and options.priority is None
+        and options.deadline_s is None
+        and options.parameters is None
+        and options.headers is None
+        and options.idempotent is None
+        and options.add_batch_axis is False
+        and type(options.version) is type(options.request_id) is type(options.cast) is str
+        and not options.version
+        and not options.request_id
+        and options.cast == "exact"
+    )
 
 
 def infer(core: Core, request: Request) -> Flow[Result]:
@@ -131,8 +142,7 @@ def open_stream(core: Core, request: Request) -> Flow[Opened]:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
     call, queue_timeout_s = _call(meta, prepared, request)
     index = yield from core.choose(request.deadline)
-    about = replace(core.about(index), model=request.model, version=request.options.version, queue_timeout_s=queue_timeout_s, headers=request.headers)
-    return Opened(call, about, request.deadline)
+    return Opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline)
 
 
 def _described(core: Core, request: Request) -> Flow[Described]:
@@ -186,13 +196,19 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
     if core.endpoints[0].protocol == "grpc":
         check_size(prepared.nbytes, meta.name)
     call, queue_timeout_s = _call(meta, prepared, request)
-    options = request.options
-    idempotent = core.settings.idempotent if options.idempotent is None else options.idempotent
-    about = Circumstances(core.endpoints[0], 0, False, meta.name, options.version, queue_timeout_s=queue_timeout_s, headers=request.headers)
-    found = yield from core.attempt(call, request.deadline, about, idempotent=idempotent and request.sequence is None, pinned=request.pinned)
-    check_outputs(meta.name, found.answer.outputs, call.outputs)
-    log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, found.answer.version, prepared.nbytes, found.answer.wait_s * 1000)
-    return found.answer, found.attempts
+    may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
+    reply, attempts, _ = yield from core.attempt(
+        call,
+        request.deadline,
+        idempotent=may_repeat and request.sequence is None,
+        pinned=request.pinned,
+        headers=request.headers,
+        queue_timeout_s=queue_timeout_s,
+    )
+    if call.outputs is not None:
+        check_outputs(meta.name, reply.outputs, call.outputs)
+    log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, reply.version, prepared.nbytes, reply.wait_s * 1000)
+    return reply, attempts
 
 
 def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
@@ -200,16 +216,15 @@ def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer,
     options = request.options
     parameters = _parameters(options, request.sequence)
     policy = meta.queue_policies.get(options.priority or 0) or meta.queue_policies[0]
-    limit_us = int(policy.get("default_timeout_microseconds") or 0)
-    rejects = policy.get("timeout_action", "REJECT") in ("REJECT", 0)
-    if limit_us and policy.get("allow_timeout_override"):
+    limit_us = policy.timeout_us
+    if limit_us and policy.may_be_shortened:
         # Triton takes a request's own limit only where it is shorter than the queue's (facts of core/scheduler_utils).
         own = max(int(request.deadline.left * 1e6), 1)
         if own < limit_us:
             parameters["timeout"] = limit_us = own
-    inputs = tuple((meta.inputs_by_name[name], array) for name, array in prepared.arrays.items())
+    inputs = tuple([(meta.inputs_by_name[name], array) for name, array in prepared.arrays.items()])
     outputs = None if options.outputs is None else tuple(options.outputs)
-    return Infer(meta.name, options.version, inputs, outputs, options.request_id, parameters), limit_us / 1e6 if rejects else 0.0
+    return Infer(meta.name, options.version, inputs, outputs, options.request_id, parameters), limit_us / 1e6 if policy.rejects else 0.0
 
 
 def new_sequence_id() -> int:
@@ -219,5 +234,7 @@ def new_sequence_id() -> int:
 
 def _parameters(options: Options, sequence: Mapping[str, Any] | None) -> dict[str, Any]:
     """The request's parameters: the caller's, and those of the protocol."""
+    if options.priority is None and options.parameters is None and sequence is None:
+        return {}
     priority = {} if options.priority is None else {"priority": options.priority}
     return {**(options.parameters or {}), **priority, **(sequence or {})}

@@ -22,6 +22,30 @@ class TensorMeta:
     dtype: Dtype
     shape: tuple[int, ...]
 
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this shape fits."""
+        if len(shape) != len(self.shape):
+            return False
+        for want, got in zip(self.shape, shape, strict=True):  # noqa: SIM110 - runs for each input of each request, and a generator costs twice as much
+            if want not in (-1, got):
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class QueuePolicy:
+    """How long a request may wait in a model's queue.
+
+    Attributes:
+        timeout_us: the limit, in microseconds; 0 for none.
+        rejects: a request that waited for so long is refused; else it is put behind all others.
+        may_be_shortened: a request may state a shorter limit of its own.
+    """
+
+    timeout_us: int
+    rejects: bool
+    may_be_shortened: bool
+
 
 @dataclass(frozen=True)
 class ModelMeta:
@@ -72,13 +96,12 @@ class ModelMeta:
         return values if isinstance(values, dict) else {}
 
     @cached_property
-    def queue_policies(self) -> Mapping[int, Mapping[str, Any]]:
+    def queue_policies(self) -> Mapping[int, QueuePolicy]:
         """The queue policy of each priority level; that of level 0 counts where a request states none of the others."""
         batching = self.config.get("dynamic_batching") or {}
         default = int(batching.get("default_priority_level") or 0)
-        own = {int(level): policy for level, policy in (batching.get("priority_queue_policy") or {}).items()}
-        general = batching.get("default_queue_policy") or {}
-        return {**own, 0: own.get(default, general)}
+        own = {int(level): _queue_policy(policy) for level, policy in (batching.get("priority_queue_policy") or {}).items()}
+        return {**own, 0: own.get(default) or _queue_policy(batching.get("default_queue_policy") or {})}
 
 
 def model_meta(metadata: Mapping[str, Any], config: Mapping[str, Any]) -> ModelMeta:
@@ -89,6 +112,11 @@ def model_meta(metadata: Mapping[str, Any], config: Mapping[str, Any]) -> ModelM
     _check_config(config)
     inputs, outputs = (tuple(_tensor(item) for item in _objects(metadata, kind)) for kind in ("inputs", "outputs"))
     return ModelMeta(_text(metadata, "name"), versions[-1], inputs, outputs, _whole(config, "max_batch_size"), config)
+
+
+def _queue_policy(policy: Mapping[str, Any]) -> QueuePolicy:
+    rejects = policy.get("timeout_action", "REJECT") in ("REJECT", 0)
+    return QueuePolicy(int(policy.get("default_timeout_microseconds") or 0), rejects, bool(policy.get("allow_timeout_override")))
 
 
 def _check_config(config: Mapping[str, Any]) -> None:

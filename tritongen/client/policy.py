@@ -26,21 +26,17 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         """`seconds` from now. Raises InputError (TG067) for a limit that cannot be kept."""
-        if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds <= LONGEST_S:
+        is_number = type(seconds) is float or (isinstance(seconds, Real) and not isinstance(seconds, bool))
+        if not is_number or not 0 < seconds <= LONGEST_S:
             hint = f"give a number of seconds above 0 and up to {LONGEST_S:.0f}"
             raise InputError([Diagnostic("TG067", f"a time limit of {shown(seconds)} s cannot be kept", hint=hint)])
         self.seconds: float = float(seconds)
-        self._start: float = time.monotonic()
+        self._end: float = time.monotonic() + self.seconds
 
     @property
     def left(self) -> float:
         """Seconds until then; 0 or less afterwards."""
-        return self.seconds - self.elapsed
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the call began."""
-        return time.monotonic() - self._start
+        return self._end - time.monotonic()
 
 
 def pause_before(attempt: int) -> float:
@@ -57,8 +53,9 @@ class Budget:
 
     def earn(self) -> None:
         """A request succeeded."""
-        with self._lock:
-            self._tokens = min(self._tokens + _EARNED, _BUDGET)
+        if self._tokens < _BUDGET:
+            with self._lock:
+                self._tokens = min(self._tokens + _EARNED, _BUDGET)
 
     def take(self) -> bool:
         """Whether one more retry may be made; it is counted then."""
@@ -97,6 +94,8 @@ class Balancer:
 
     def answered(self, index: int) -> None:
         """A Triton answered there."""
+        if self._trusted[index]:
+            return
         self._answered[index] = self._trusted[index] = True
         self._resting_until[index] = 0.0
         self._rests[index] = 0

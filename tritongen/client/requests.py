@@ -82,7 +82,9 @@ def _name_problems(meta: ModelMeta, values: Mapping[str, object], outputs: Seque
 
 def _array(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) -> Array:
     """One input. Raises SampleError with what does not fit."""
-    if _is_array(value):
+    if type(value) is np.ndarray and value.dtype == tensor.dtype.numpy and value.dtype != object:
+        array: Array = value
+    elif _is_array(value):
         array = _typed(_asarray(value), tensor, cast)
     else:
         try:
@@ -93,9 +95,8 @@ def _array(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) 
             raise error if isinstance(error, SampleError) else SampleError(f"it cannot be made an array: {error!s:.200}") from error
     if add_batch_axis and array.ndim == len(tensor.shape) - 1:
         array = array[np.newaxis]
-    shape = array.shape
-    if len(shape) != len(tensor.shape) or any(want not in (-1, got) for want, got in zip(tensor.shape, shape, strict=True)):
-        raise SampleError(f"it must have the shape {list(tensor.shape)} (-1: any size), got {list(shape)}")
+    if not tensor.takes(array.shape):
+        raise SampleError(f"it must have the shape {list(tensor.shape)} (-1: any size), got {list(array.shape)}")
     return array
 
 
@@ -140,11 +141,12 @@ def _rows(meta: ModelMeta, arrays: Mapping[str, Array]) -> tuple[int | None, lis
     """The batch that the arrays make, and what is wrong with it."""
     if not meta.max_batch_size:
         return None, []
-    counts = {name: array.shape[0] for name, array in arrays.items()}
-    if len(set(counts.values())) > 1:
-        have = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
-        return None, [f"the inputs have different numbers of rows: {have}"]
-    rows = next(iter(counts.values()), None)
+    rows = None
+    for array in arrays.values():
+        if rows is not None and array.shape[0] != rows:
+            have = ", ".join(f"'{name}' has {array.shape[0]}" for name, array in arrays.items())
+            return None, [f"the inputs have different numbers of rows: {have}"]
+        rows = array.shape[0]
     return rows, ["the batch has no rows"] if rows == 0 else []
 
 

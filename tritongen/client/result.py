@@ -30,9 +30,9 @@ class Timings:
     attempts: int = 1
 
 
-def check_outputs(model: str, outputs: Collection[str], asked: Collection[str] | None) -> None:
+def check_outputs(model: str, outputs: Collection[str], asked: Collection[str]) -> None:
     """Raise ServerError where an answer lacks outputs that were asked for by name."""
-    missing = [name for name in asked or () if name not in outputs]
+    missing = [name for name in asked if name not in outputs]
     if missing:
         have = ", ".join(map(repr, outputs)) or "none"
         message = f"model '{model}' answered without {', '.join(map(shown, missing))}, which was asked for; the answer has {have}"

@@ -26,13 +26,15 @@ def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Arr
 
     Raises ValueError where the bytes are not those of such an array, for an unknown datatype, and for sizes that are none.
     """
-    if not isinstance(datatype, str) or datatype not in dtypes.WIRE_NAMES:
+    if datatype not in dtypes.WIRE_NAMES:
         raise ValueError(f"the datatype {shown(datatype)} is not known here")
-    if not all(isinstance(size, int) and size >= 0 for size in shape):
-        raise ValueError(f"{shown(list(shape))} is not the shape of an array")
+    sizes = tuple(shape)
+    for size in sizes:
+        if type(size) is not int or size < 0:
+            raise ValueError(f"{shown(list(shape))} is not the shape of an array")
     dtype = dtypes.from_wire(datatype)
     if dtype.itemsize is not None:
-        return np.frombuffer(data, dtype.numpy).reshape(shape) if len(data) else np.empty(0, dtype.numpy).reshape(shape)
+        return np.frombuffer(data, dtype.numpy).reshape(sizes) if data else np.empty(sizes, dtype.numpy)
     items, place = [], 0
     view = memoryview(data)
     while place < len(view):
@@ -45,4 +47,4 @@ def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Arr
         items.append(bytes(view[place - length : place]))
     array = np.empty(len(items), dtype=object)
     array[:] = items
-    return array.reshape(shape)
+    return array.reshape(sizes)

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
-
-
-@lru_cache(maxsize=1)
-def _tracer() -> Any:
-    if importlib.util.find_spec("opentelemetry") is None or importlib.util.find_spec("opentelemetry.trace") is None:
-        return None
-    from opentelemetry import trace
-
-    return trace.get_tracer("tritongen")
-
 
 _NO_SPAN: contextlib.AbstractContextManager[dict[str, str]] = contextlib.nullcontext({})
 
@@ -26,12 +16,24 @@ def span(model: str, url: str) -> contextlib.AbstractContextManager[dict[str, st
 
     Without opentelemetry-api, or before the application has set a provider of spans up, there are none.
     """
-    tracer = _tracer()
-    if tracer is None:
+    if "opentelemetry.trace" not in sys.modules:
         return _NO_SPAN
-    from opentelemetry import trace
+    provider = _provider()
+    return _NO_SPAN if provider is None else _span(_tracer(provider), model, url)
 
-    return _NO_SPAN if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider) else _span(tracer, model, url)
+
+def _provider() -> Any:
+    """The application's provider of spans; None where it has set none up, for which it would have imported the module."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    provider = trace.get_tracer_provider()
+    return None if isinstance(provider, trace.ProxyTracerProvider) else provider
+
+
+@lru_cache(maxsize=1)
+def _tracer(provider: Any) -> Any:
+    return provider.get_tracer("tritongen")
 
 
 @contextlib.contextmanager
@@ -50,14 +52,14 @@ def _span(tracer: Any, model: str, url: str) -> Iterator[dict[str, str]]:
 @contextlib.contextmanager
 def detached_span(model: str, url: str) -> Iterator[dict[str, str]]:
     """The span of a stream: it is never the current one, since the caller's own code runs between the answers."""
-    tracer = _tracer()
-    if tracer is None:
+    provider = _provider()
+    if provider is None:
         yield {}
         return
     from opentelemetry import propagate, trace
 
     attributes = {"rpc.system": "triton", "triton.model": model, "server.address": url}
-    opened = tracer.start_span(f"stream {model}", kind=trace.SpanKind.CLIENT, attributes=attributes)
+    opened = _tracer(provider).start_span(f"stream {model}", kind=trace.SpanKind.CLIENT, attributes=attributes)
     carrier: dict[str, str] = {}
     propagate.inject(carrier, context=trace.set_span_in_context(opened))
     try:

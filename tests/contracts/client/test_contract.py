@@ -297,7 +297,7 @@ def test_what_waits_too_long_in_the_queue_is_a_queue_timeout(kind, url, server):
     try:
         with contract.make_client(kind, url, retries=0) as client:
             meta = client.meta("waiting")
-            assert meta.queue_policies[0]["allow_timeout_override"] is True
+            assert meta.queue_policies[0].may_be_shortened
             with pytest.raises((errors.DeadlineExceeded, errors.QueueTimeout)):
                 client.infer("waiting", seconds=seconds(0), deadline_s=0.3)
     finally:

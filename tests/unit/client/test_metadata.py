@@ -58,6 +58,7 @@ def test_a_config_that_is_no_tritons_is_said_in_a_sentence(config, words):
 
 
 def test_the_queue_policy_of_the_default_level_counts_for_none():
-    batching = {"default_priority_level": 2, "priority_queue_policy": {"2": {"max_queue_size": 7}}, "default_queue_policy": {"max_queue_size": 1}}
+    own, general = ({"default_timeout_microseconds": limit} for limit in (7, 1))
+    batching = {"default_priority_level": 2, "priority_queue_policy": {"2": own}, "default_queue_policy": general}
     policies = model_meta(described(), {"dynamic_batching": batching}).queue_policies
-    assert {level: policy["max_queue_size"] for level, policy in policies.items()} == {0: 7, 2: 7}
+    assert {level: policy.timeout_us for level, policy in policies.items()} == {0: 7, 2: 7}
