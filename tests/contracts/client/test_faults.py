@@ -166,7 +166,7 @@ def test_a_server_that_is_killed_under_a_request_and_started_again(two_models, k
         with within(3), pytest.raises(errors.ConnectionFailed):
             client.infer("linear", x=rows(1), deadline_s=3)
     ports = {"grpc_port": 0, "http_port": 0, "metrics_port": 0} | {f"{kind.split('-')[0]}_port": int(url.rsplit(":", 1)[1])}
-    with client, contract.serve(two_models, **ports):
+    with contract.serve(two_models, **ports), client:  # closed first: Triton waits for open HTTP connections before it stops
         client.wait_ready(deadline_s=20)
         assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
 
