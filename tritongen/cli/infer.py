@@ -54,7 +54,8 @@ def _given(pairs: Sequence[str]) -> dict[str, object]:
     import numpy as np
 
     given: dict[str, object] = {}
-    for name, value in _split(pairs, "--input"):
+    # At the first `=`: paths and texts hold one more often than names of tensors do.
+    for name, value in _split([(pair, *pair.partition("=")) for pair in pairs], "--input"):
         if not value.endswith(".npy"):
             given[name] = _plain(name, value)
             continue
@@ -100,7 +101,8 @@ def _how_to_save(path: str) -> str:
 
 def _sizes(pairs: Sequence[str]) -> dict[str, tuple[int, ...]]:
     sizes = {}
-    for name, value in _split(pairs, "--shape"):
+    # At the last `=`: sizes hold none, names of tensors may.
+    for name, value in _split([(pair, *pair.rpartition("=")) for pair in pairs], "--shape"):
         parts = value.split("x")
         if not all(part.isdecimal() and int(part) >= 1 for part in parts):
             raise click.UsageError(f"--shape {name}: {value!r} is not a shape; write sizes with x between them, such as {name}=3x48x320")
@@ -108,13 +110,12 @@ def _sizes(pairs: Sequence[str]) -> dict[str, tuple[int, ...]]:
     return sizes
 
 
-def _split(pairs: Sequence[str], option: str) -> list[tuple[str, str]]:
-    """`NAME=VALUE` at the last `=`: tensor names may hold one, files and shapes of this command rarely do."""
-    split = [pair.rpartition("=") for pair in pairs]
-    for pair, (name, _, value) in zip(pairs, split, strict=True):
+def _split(pairs: Sequence[tuple[str, str, str, str]], option: str) -> list[tuple[str, str]]:
+    """Names and values; `pairs` are the texts given, each with its three parts."""
+    for pair, name, _, value in pairs:
         if not name or not value:
             raise click.UsageError(f"{option} {pair!r}: write NAME=VALUE")
-    return [(name, value) for name, _, value in split]
+    return [(name, value) for _, name, _, value in pairs]
 
 
 def _save(folder: Path, outputs: Mapping[str, Any]) -> None:
@@ -136,7 +137,8 @@ def _save(folder: Path, outputs: Mapping[str, Any]) -> None:
             taken.add(file)
             path = folder / f"{file}.npy"
             np.save(path, array.astype("S") if array.dtype == object else array, allow_pickle=False)
-            click.echo(f"wrote {printable(str(path))}")
+            cut = sum(text.endswith(b"\0") for text in array.ravel().tolist()) if array.dtype == object else 0
+            click.echo(f"wrote {printable(str(path))}" + f", where {cut} texts lost the zero bytes at their end, which a .npy file does not keep" * (cut > 0))
     except OSError as error:
         raise InputError(
             [

@@ -41,6 +41,15 @@ def test_files_of_other_kinds_are_refused_with_how_to_save_them(tmp_path, triton
             assert word in result.err.replace("\n", " "), name
 
 
+def test_a_path_may_hold_what_stands_between_name_and_value(tmp_path, tritongen):
+    folder = tmp_path / "day=1"
+    folder.mkdir()
+    (folder / "x.npy").write_text("no array")
+    result = tritongen("infer", "m", "--input", f"x={folder / 'x.npy'}", *NOWHERE)
+    assert result.code == 2
+    assert "day=1/x.npy cannot be read as a .npy file" in result.err.replace("\n", "").replace("  ", " ")
+
+
 @pytest.mark.parametrize("value", ["[" * 100_000, "9" * 10_000, "\udcff", "a" * 5000])
 def test_values_that_no_reader_takes_are_no_traceback(tritongen, value):
     assert tritongen("infer", "m", "--input", f"x={value}", *NOWHERE).code == 3
@@ -66,3 +75,12 @@ def test_serve_takes_settings_and_names_a_misspelt_one():
         pass
     with pytest.raises(package.InputError, match="port"), package.serve("spec.yaml", http_port=-5):
         pass
+
+
+def test_texts_that_a_file_does_not_keep_whole_are_said(tmp_path, capsys):
+    from tritongen.cli.infer import _save
+
+    _save(tmp_path, {"y": np.array([b"a\0", b"b"], dtype=object), "z": np.array([b"a"], dtype=object)})
+    said = capsys.readouterr().out.splitlines()
+    assert "y.npy, where 1 texts lost the zero bytes" in said[0]
+    assert said[1].endswith("z.npy")
