@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from logging import DEBUG
 from typing import Any, NamedTuple
 
 from tritongen.client.arguments import check_options
@@ -16,7 +17,7 @@ from tritongen.client.failures import Circumstances
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Together
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
-from tritongen.client.requests import Cast, Prepared, check_size, prepare
+from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, prepare
 from tritongen.client.result import Result, check_outputs
 from tritongen.client.splitting import part_of, partial_failure, result_of, too_many_rows
 from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, PartialFailure, TritongenError, Unsupported
@@ -111,7 +112,7 @@ def _asks_for_nothing(options: Options) -> bool:
 def infer(core: Core, request: Request) -> Flow[Result]:
     """One request; cut and put together again where it has more rows than the model takes."""
     started = time.perf_counter()
-    described = yield from _described(core, request)
+    described = core.models.get((request.model, request.options.version)) or (yield from _described(core, request))
     try:
         reply, attempts = yield from _checked(core, request, described.meta)
     except PartialFailure as error:
@@ -128,7 +129,7 @@ def infer(core: Core, request: Request) -> Flow[Result]:
 
 def open_stream(core: Core, request: Request) -> Flow[Opened]:
     """A checked request for a stream of answers."""
-    described = yield from _described(core, request)
+    described = core.models.get((request.model, request.options.version)) or (yield from _described(core, request))
     meta = described.meta
     try:
         prepared = _prepared(request, meta)
@@ -146,9 +147,8 @@ def open_stream(core: Core, request: Request) -> Flow[Opened]:
 
 
 def _described(core: Core, request: Request) -> Flow[Described]:
-    """What is known of the model; asked for where that is nothing."""
-    version = request.options.version
-    return core.models.get((request.model, version)) or (yield from core.describe(request.model, version, request.deadline, request.headers))
+    """The model, asked about now."""
+    return (yield from core.describe(request.model, request.options.version, request.deadline, request.headers))
 
 
 def _renewed(core: Core, request: Request, described: Described) -> Flow[ModelMeta | None]:
@@ -193,7 +193,7 @@ def _checked(core: Core, request: Request, meta: ModelMeta) -> Flow[tuple[Reply 
 
 
 def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared) -> Flow[tuple[Reply, int]]:
-    if core.endpoints[0].protocol == "grpc":
+    if prepared.nbytes > MAX_REQUEST_BYTES and core.endpoints[0].protocol == "grpc":
         check_size(prepared.nbytes, meta.name)
     call, queue_timeout_s = _call(meta, prepared, request)
     may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
@@ -207,7 +207,8 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
     )
     if call.outputs is not None:
         check_outputs(meta.name, reply.outputs, call.outputs)
-    log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, reply.version, prepared.nbytes, reply.wait_s * 1000)
+    if log.isEnabledFor(DEBUG):
+        log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, reply.version, prepared.nbytes, reply.wait_s * 1000)
     return reply, attempts
 
 
@@ -222,9 +223,8 @@ def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer,
         own = max(int(request.deadline.left * 1e6), 1)
         if own < limit_us:
             parameters["timeout"] = limit_us = own
-    inputs = tuple([(meta.inputs_by_name[name], array) for name, array in prepared.arrays.items()])
     outputs = None if options.outputs is None else tuple(options.outputs)
-    return Infer(meta.name, options.version, inputs, outputs, options.request_id, parameters), limit_us / 1e6 if policy.rejects else 0.0
+    return Infer(meta.name, options.version, prepared.inputs, outputs, options.request_id, parameters), limit_us / 1e6 if policy.rejects else 0.0
 
 
 def new_sequence_id() -> int:

@@ -29,14 +29,19 @@ class Prepared:
     """A request that its model takes.
 
     Attributes:
-        arrays: by input name, in the model's dtypes and shapes, native byte order.
+        inputs: the model's inputs that the request has, each with its array, in the model's dtypes and shapes, native byte order.
         rows: size of the batch; None for a model that does not batch.
         nbytes: what the tensors take in a message.
     """
 
-    arrays: dict[str, Array]
+    inputs: tuple[tuple[TensorMeta, Array], ...]
     rows: int | None
     nbytes: int
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The arrays by input name."""
+        return {tensor.name: array for tensor, array in self.inputs}
 
 
 def prepare(
@@ -49,20 +54,24 @@ def prepare(
     more rows than the model takes at once. Raises InvalidInput (TG061) with everything that does not fit.
     """
     problems = _name_problems(meta, values, outputs)
-    arrays: dict[str, Array] = {}
+    inputs: list[tuple[TensorMeta, Array]] = []
+    size = 0
     for name, value in values.items():
         tensor = meta.inputs_by_name.get(name)
         if tensor is None:
             continue
         try:
-            arrays[name] = _array(value, tensor, cast, add_batch_axis and meta.max_batch_size > 0)
+            array = _array(value, tensor, cast, add_batch_axis and meta.max_batch_size > 0)
         except SampleError as error:
             problems.append(f"input '{name}': {error}")
-    rows, row_problems = _rows(meta, arrays)
+        else:
+            inputs.append((tensor, array))
+            size += array.nbytes if array.dtype != object else array_bytes(array)
+    rows, row_problems = _rows(meta, inputs)
     problems += row_problems
     if problems:
         raise InvalidInput([Diagnostic("TG061", problem, consequence="Triton refuses the request", model=meta.name) for problem in problems])
-    return Prepared(arrays, rows, sum(map(array_bytes, arrays.values())))
+    return Prepared(tuple(inputs), rows, size)
 
 
 def _name_problems(meta: ModelMeta, values: Mapping[str, object], outputs: Sequence[str] | None) -> list[str]:
@@ -137,14 +146,14 @@ def _typed(array: Array, tensor: TensorMeta, cast: Cast) -> Array:
     raise SampleError(f"it must be {tensor.dtype} ({wanted}), got {array.dtype}{hint}")
 
 
-def _rows(meta: ModelMeta, arrays: Mapping[str, Array]) -> tuple[int | None, list[str]]:
+def _rows(meta: ModelMeta, inputs: Sequence[tuple[TensorMeta, Array]]) -> tuple[int | None, list[str]]:
     """The batch that the arrays make, and what is wrong with it."""
     if not meta.max_batch_size:
         return None, []
     rows = None
-    for array in arrays.values():
+    for _, array in inputs:
         if rows is not None and array.shape[0] != rows:
-            have = ", ".join(f"'{name}' has {array.shape[0]}" for name, array in arrays.items())
+            have = ", ".join(f"'{tensor.name}' has {array.shape[0]}" for tensor, array in inputs)
             return None, [f"the inputs have different numbers of rows: {have}"]
         rows = array.shape[0]
     return rows, ["the batch has no rows"] if rows == 0 else []

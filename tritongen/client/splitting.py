@@ -24,7 +24,7 @@ def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
 def part_of(prepared: Prepared, start: int, end: int) -> Prepared:
     """The rows from `start` to before `end`."""
     share = prepared.nbytes * (end - start) // (prepared.rows or 1)
-    return Prepared({name: array[start:end] for name, array in prepared.arrays.items()}, end - start, share)
+    return Prepared(tuple((tensor, array[start:end]) for tensor, array in prepared.inputs), end - start, share)
 
 
 def partial_failure(meta: ModelMeta, failures: dict[tuple[int, int], TritongenError], parts: int) -> TritongenError:
