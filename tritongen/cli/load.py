@@ -193,7 +193,7 @@ def _progress(plan: LoadPlan) -> Callable[[Progress], None]:
         latest = progress.latest.total()
         errors = sum(progress.recorder.messages.values())
         elapsed = max(progress.elapsed_s, 0.0)
-        sent = latest.get_total_count()
+        sent = latest.count
         if sent or progress.elapsed_s < 0:
             text = f"\r{elapsed:6.1f} of {plan.length_s:g} s   p99 {measure(latest, 'p99'):8.2f} ms   under way {progress.under_way:4}   errors {errors}   "
             click.echo(text, nl=False, err=True)

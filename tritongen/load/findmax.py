@@ -6,11 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hdrh.histogram import HdrHistogram
-
 from tritongen.load.arrivals import Stage
+from tritongen.load.histogram import Histogram
 from tritongen.load.plan import MOST_RATE, LoadPlan, problem
-from tritongen.load.recorder import DIGITS, HIGHEST_US
 from tritongen.load.result import LoadResult, measure
 
 _PRECISION = 1.05
@@ -86,7 +84,7 @@ def _growing(result: LoadResult) -> tuple[str, ...]:
     name, limit = limits[-1]
     seconds = [second for _, second in sorted(result.recorder.seconds.items())]
     half = len(seconds) // 2
-    first, second = HdrHistogram(1, HIGHEST_US, DIGITS), HdrHistogram(1, HIGHEST_US, DIGITS)
+    first, second = Histogram(), Histogram()
     for index, entry in enumerate(seconds):
         (first if index < half else second).add(entry.latencies)
     before, after = measure(first, name), measure(second, name)

@@ -22,6 +22,7 @@ from locust import User, events, task
 from locust.env import Environment
 from locust.runners import WorkerRunner
 
+from tritongen.load.histogram import Samples
 from tritongen.load.plan import LoadPlan
 from tritongen.load.recorder import Recorder
 
@@ -128,8 +129,9 @@ def _remember(environment: Environment, **_: Any) -> None:
 def into_locust(environment: Environment, recorder: Recorder) -> None:
     """The same requests in Locust's own statistics."""
     for key, histogram in recorder.histograms.items():
-        for step in histogram.get_recorded_iterator():
-            for _ in range(step.count_added_in_this_iter_step):
-                environment.stats.log_request(key.protocol, key.model, step.value_iterated_to / 1000, 0)
+        samples = Samples.of(histogram)
+        for value_us, count in zip(samples.lowest.tolist(), samples.counts.tolist(), strict=True):
+            for _ in range(count):
+                environment.stats.log_request(key.protocol, key.model, value_us / 1000, 0)
                 if key.outcome != "ok":
                     environment.stats.log_error(key.protocol, key.model, key.outcome)

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hdrh.histogram import HdrHistogram
-
-from tritongen.load.histogram import Samples
+from tritongen.load.histogram import Histogram, Samples
 from tritongen.load.plan import LoadPlan, settings
 from tritongen.load.recorder import PERCENTILES, Recorder, summary
 from tritongen.load.serverside import PARTS, ServerSide
@@ -64,7 +62,7 @@ class LoadResult:
         """Seconds of the measured stages, or of the closed loop."""
         return self.plan.seconds if self.plan.users else sum(stage.seconds for stage in self.plan.stages if stage.measured)
 
-    def latencies(self, stage: int | None = None) -> HdrHistogram:
+    def latencies(self, stage: int | None = None) -> Histogram:
         """The latencies of requests that were answered, in microseconds: of one stage, or of all."""
         return self.recorder.total(key for key in self.recorder.histograms if key.outcome == "ok" and stage in (None, key.stage))
 
@@ -73,7 +71,7 @@ class LoadResult:
         """Requests by outcome."""
         found: dict[str, int] = {}
         for key, histogram in self.recorder.histograms.items():
-            found[key.outcome] = found.get(key.outcome, 0) + int(histogram.get_total_count())
+            found[key.outcome] = found.get(key.outcome, 0) + histogram.count
         return found
 
     @property
@@ -105,14 +103,14 @@ class LoadResult:
         reasons += [
             f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.share > _BUSY
         ]
-        if self.recorder.late_us.get_total_count() and (late := self.recorder.late_us.get_value_at_percentile(99) / 1000) > _LATE_MS:
+        if self.recorder.late.count and (late := measure(self.recorder.late, "p99")) > _LATE_MS:
             reasons.append(f"one request in a hundred was sent {late:.1f} ms late or more: this machine is too busy; add --processes, or send from another one")
         return tuple(reasons)
 
     def missed_slo(self) -> tuple[str, ...]:
         """What the SLO promises and the run did not keep, with both numbers."""
         found, latencies = [], self.latencies()
-        count = latencies.get_total_count()
+        count = latencies.count
         for name, limit in self.plan.slo.percentiles.items():
             value = measure(latencies, name)
             if not count or value > limit:
@@ -145,7 +143,7 @@ class LoadResult:
             "missed": sum(recorder.missed.values()),
             "error_rate": self.error_rate,
             "latency_ms": summary(self.latencies()),
-            "late_ms": summary(recorder.late_us),
+            "late_ms": summary(recorder.late),
             "stages": [
                 {**stage, "sent": recorder.sent[index], "missed": recorder.missed[index], "latency_ms": summary(self.latencies(index))}
                 for index, stage in enumerate(stages)
@@ -168,7 +166,7 @@ class LoadResult:
         Empty where the server did not say, or nothing was answered.
         """
         latencies = self.latencies()
-        if self.server is None or not latencies.get_total_count():
+        if self.server is None or not latencies.count:
             return {}
         parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
         return {**parts, "outside": max(measure(latencies, "mean") - sum(parts.values()), 0.0)}
@@ -192,7 +190,7 @@ class LoadResult:
         return f"{figures[0].upper()}{figures[1:]}. {advice}"
 
 
-def measure(latencies: HdrHistogram, name: str) -> float:
+def measure(latencies: Histogram, name: str) -> float:
     """A measure such as `p99`, `mean` or `max`, in milliseconds; 0 without samples."""
     samples = Samples.of(latencies)
     if name == "mean":
@@ -200,6 +198,6 @@ def measure(latencies: HdrHistogram, name: str) -> float:
     return samples.percentiles([100.0 if name == "max" else float(name[1:])])[0] / 1000
 
 
-def percentiles(histogram: HdrHistogram) -> Sequence[tuple[str, float]]:
+def percentiles(histogram: Histogram) -> Sequence[tuple[str, float]]:
     """The usual percentiles and the largest value, in milliseconds."""
     return [*((f"p{value:g}", measure(histogram, f"p{value:g}")) for value in PERCENTILES), ("max", measure(histogram, "max"))]

@@ -96,7 +96,7 @@ def run_load(
 
     Raises MissingExtra without Locust, InputError for a request that cannot be made, InferenceError where the server or the model is not there.
     """
-    if importlib.util.find_spec("locust") is None or importlib.util.find_spec("hdrh") is None:
+    if importlib.util.find_spec("locust") is None:
         raise MissingExtra("load", "load tests")
     with Client(plan.url, deadline_s=10) as client, tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
         folder = Path(name)

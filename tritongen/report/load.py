@@ -18,7 +18,7 @@ def format_load(result: LoadResult) -> str:
     plan, counts = result.plan, result.counts
     lines = [f"{printable(plan.model)} at {plan.url}: {described_loop(result)}", ""]
     latencies = result.latencies()
-    count = int(latencies.get_total_count())
+    count = latencies.count
     others = unanswered(result)
     due = sum(counts.values()) + sum(result.recorder.missed.values())
     lines.append(f"  answered   {count} of {due} requests in {result.measured_s:g} s{f' ({others})' if others else ''}")

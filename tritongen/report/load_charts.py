@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hdrh.histogram import HdrHistogram
 from markupsafe import Markup
 
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
-from tritongen.load.histogram import Samples
+from tritongen.load.histogram import Histogram, Samples
 from tritongen.load.result import LoadResult, measure
 from tritongen.report.charts import Scale, Series, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
 
@@ -62,7 +61,7 @@ class Moment:
 def figures(result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[Figure]:
     """Every chart that the result has values for; with the rates that a search tried where it is the result of one."""
     drawn: list[Figure] = []
-    if result.latencies().get_total_count():
+    if result.latencies().count:
         drawn += [_latency_over_time(result), _distribution(result, comparison)]
     if result.recorder.seconds:
         drawn.append(_throughput(result))
@@ -107,9 +106,9 @@ def moments(result: LoadResult) -> list[Moment]:
     return found
 
 
-def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
+def distribution(histogram: Histogram) -> list[tuple[float, float]]:
     """Points (percentile, milliseconds) that are even on `tail`'s scale, from the smallest sample to the largest."""
-    count = int(histogram.get_total_count())
+    count = histogram.count
     nines = math.log10(count)
     steps = math.ceil(nines * _STEPS_A_NINE)
     wanted = [100 - 100 * 10 ** -(step / _STEPS_A_NINE) for step in range(steps)] + [100.0]
@@ -160,7 +159,7 @@ def _distribution(result: LoadResult, comparison: Comparison | None) -> Figure:
         earlier = [(float(figure.name[1:]), figure.earlier) for figure in comparison.figures if figure.unit == "ms" and figure.earlier]
         lines.append(Series("the earlier run", earlier, marked=True))
     values = [value for line in lines for _, value in line.points if value]
-    x = tail("percentile", math.log10(int(histogram.get_total_count())))
+    x = tail("percentile", math.log10(histogram.count))
     picture = line_chart("Latency by percentile", x, _latency_scale(values), lines, limits=_promises(result))
     words = "Each step of the lower scale is ten times rarer than the one before; the line ends at the slowest request."
     return Figure("Latency by percentile", picture, [line.name for line in lines] if len(lines) > 1 else [], words)
@@ -190,12 +189,10 @@ class _Load:
     p99: float
 
 
-def _loads(runs: Sequence[tuple[str, HdrHistogram, float]]) -> list[_Load]:
+def _loads(runs: Sequence[tuple[str, Histogram, float]]) -> list[_Load]:
     """From names, latencies and seconds; those without an answer are left out."""
     found = [
-        _Load(name, latencies.get_total_count() / seconds, measure(latencies, "p50"), measure(latencies, "p99"))
-        for name, latencies, seconds in runs
-        if latencies.get_total_count()
+        _Load(name, latencies.count / seconds, measure(latencies, "p50"), measure(latencies, "p99")) for name, latencies, seconds in runs if latencies.count
     ]
     return sorted(found, key=lambda load: load.rate)
 

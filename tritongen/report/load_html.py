@@ -59,7 +59,7 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             errors=[(outcome, printable(message), count) for (outcome, message), count in messages],
             server=_server(result),
             senders=[(printable(sender.name), f"{sender.cpu_s:.2f}", f"{sender.wall_s:.2f}", f"{sender.share:.0%}") for sender in result.senders],
-            late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late_us)] if result.recorder.late_us.get_total_count() else [],
+            late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late)] if result.recorder.late.count else [],
             comparison=_compared(comparison),
             settings=[(name, _value(value)) for name, value in settings(result.plan).items()],
             versions=[(name, printable(version)) for name, version in result.versions.items()],
@@ -80,7 +80,7 @@ def _rows(result: LoadResult) -> list[Row]:
     found = []
     for name, index in wanted:
         histogram = result.latencies(index)
-        count = int(histogram.get_total_count())
+        count = histogram.count
         cells = [(f"{value:.3f}" if count else "", name != "max" and is_thin(count, name)) for name, value in percentiles(histogram)]
         found.append(Row(name, count, cells))
     return found
