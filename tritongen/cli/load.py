@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING
 import click
 
 from tritongen import __version__
+from tritongen.cli.load_machines import MachineOptions, machine_options
 from tritongen.cli.load_output import LoadOutput
 from tritongen.cli.options import SPEC, OutputPath
 
 if TYPE_CHECKING:
     from tritongen.load.arrivals import Stage
+    from tritongen.load.engine import Machines
     from tritongen.load.plan import LoadPlan
     from tritongen.load.result import LoadResult
     from tritongen.load.run import Progress
 
 _DEFAULT_URL = "grpc://127.0.0.1:8001"
 _DEFAULT_RATE = 50.0
+_CLEAR = "\r\x1b[K"
 
 
 @click.command("load")
-@click.argument("model")
+@click.argument("model", required=False)
 @click.option("-u", "--url", default=_DEFAULT_URL, show_default=True, help="The server: grpc://host:8001 or http://host:8000 (grpcs:// and https:// for TLS).")
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), help=f"Requests a second, whether or not earlier ones were answered. Default: {_DEFAULT_RATE:g}."
@@ -39,9 +42,7 @@ _DEFAULT_RATE = 50.0
     "--shape-mix", metavar="NAME=3x48x320:70%,3x48x640:30%", multiple=True, help="Sizes of an input's variable dimensions, without the batch dimension."
 )
 @click.option("--data", default="random", show_default=True, help="Inputs: random, a .npz file, or a folder of NAME.npy files.")
-@click.option(
-    "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that send, under a master of Locust's where there are several."
-)
+@machine_options
 @click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not.")
 @click.option("--deadline", default="10s", show_default=True, help="When a request is given up, from its scheduled instant.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of arrivals and random inputs.")
@@ -51,7 +52,7 @@ _DEFAULT_RATE = 50.0
 @click.option("--html", type=OutputPath(), help="File to write a report with charts to, which needs no network.")
 @click.option("--compare", type=SPEC, metavar="FILE.json", help="An earlier result (-o), shown beside this one. The exit code does not depend on it.")
 def command(
-    model: str,
+    model: str | None,
     url: str,
     rate: float | None,
     users: int | None,
@@ -63,7 +64,7 @@ def command(
     batch_mix: str,
     shape_mix: Sequence[str],
     data: str,
-    processes: int,
+    where: MachineOptions,
     slo: str | None,
     deadline: str,
     seed: int,
@@ -78,6 +79,11 @@ def command(
     Latencies count from the instant at which a request was due, so that a server that stands still is seen. Exit code 1: the SLO was missed, or the run says
     more about this machine than about the server.
     """
+    if where.worker:
+        where.work()
+        return 0
+    if model is None:
+        raise click.UsageError("Missing argument 'MODEL'.")
     from tritongen.load.plan import LoadPlan, Slo, parse_slo
     from tritongen.load.run import run_load
 
@@ -105,19 +111,19 @@ def command(
     )
     outputs = LoadOutput.prepare(form, output, html, compare)
     if find_max:
-        return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, processes, metrics_url, outputs)
-    result = run_load(plan, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
+        return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, where.machines, metrics_url, outputs)
+    result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
     outputs.result(result)
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
 
 
-def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, processes: int, metrics_url: str, outputs: LoadOutput) -> int:
+def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, machines: Machines, metrics_url: str, outputs: LoadOutput) -> int:
     from tritongen.load.findmax import find_max
     from tritongen.load.run import run_load
     from tritongen.report.load import format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
-        result = run_load(probe, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
+        result = run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
         click.echo(format_probe(result), err=outputs.form == "json")
         return result
 
@@ -181,20 +187,20 @@ def _shapes(entries: Sequence[str]) -> tuple[tuple[dict[str, tuple[int, ...]], f
 
 
 def _progress(plan: LoadPlan) -> Callable[[Progress], None]:
-    """A line that is written over several times a second, on a terminal only."""
+    """What happens to workers, at once; and a line that is written over several times a second, on a terminal only."""
     import sys
 
-    if not sys.stderr.isatty():
-        return lambda progress: None
+    terminal = sys.stderr.isatty()
 
     def show(progress: Progress) -> None:
         from tritongen.load.result import measure
 
+        for text in progress.news:
+            click.echo(f"{_CLEAR if terminal else ''}{text}", err=True)
         latest = progress.latest.total()
         errors = sum(progress.recorder.messages.values())
-        elapsed = max(progress.elapsed_s, 0.0)
-        sent = latest.count
-        if sent or progress.elapsed_s < 0:
+        if terminal and (latest.count or progress.elapsed_s < 0):
+            elapsed = max(progress.elapsed_s, 0.0)
             text = f"\r{elapsed:6.1f} of {plan.length_s:g} s   p99 {measure(latest, 'p99'):8.2f} ms   under way {progress.under_way:4}   errors {errors}   "
             click.echo(text, nl=False, err=True)
 

@@ -1,7 +1,8 @@
 """One process that sends: its share of the schedule, at the scheduled instants, whatever became of earlier requests.
 
-Run as `python -m tritongen.load.sender PLAN.json SHARE SHARES START`, where START is an instant of `time.perf_counter`, which all processes of a machine
-share. It writes a line of JSON for each half second to its standard output (see `Report`), and ends with the run, or early when its standard input is closed.
+Run as `python -m tritongen.load.sender`. Its standard input is a line of JSON with `plan`, `share` and `shares`, and, when it has answered `{"ready": true}`, a
+line with the instant of `time.perf_counter` to begin at. It writes a line of JSON for each half second to its standard output (see `Report`), and ends with the
+run, or early when its standard input is closed: whoever started it ends the run so, also by dying.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from tritongen.load.recorder import Key, Recorder
 from tritongen.load.wire import Pool, open_pool
 
 TICK_S = 0.5
+_LONGEST_LINE = 2**26
 _GRACE_S = 0.5
 
 
@@ -49,24 +52,18 @@ class Report:
     under_way: int
     done: bool
 
-    def to_json(self) -> str:
-        """One line."""
-        return json.dumps({"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "done": self.done})
-
-    @classmethod
-    def from_json(cls, line: str) -> Report:
-        """What `to_json` wrote."""
-        data = json.loads(line)
-        return cls(Recorder.from_json(data["recorder"]), data["cpu_s"], data["wall_s"], data["under_way"], data["done"])
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "done": self.done}
 
 
 class Sender:
     """Sends one share of a plan."""
 
-    def __init__(self, plan: LoadPlan, share: int, shares: int, start: float) -> None:
+    def __init__(self, plan: LoadPlan, share: int, shares: int) -> None:
         self.plan = plan
         self.protocol = parse_url(plan.url).protocol
-        self.start = start
+        self.start = math.inf
         self._arrivals = self._schedule(share, shares)
         self._users = plan.users // shares + (share < plan.users % shares)
         self._recorder = Recorder()
@@ -81,7 +78,7 @@ class Sender:
             return trace(Path(plan.trace).read_text(encoding="utf-8").splitlines(), plan.stages, share=share, shares=shares)
         return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
 
-    async def run(self) -> None:
+    async def run(self, orders: asyncio.StreamReader) -> None:
         """Prepare everything, wait for the start, send, and report until the last answer is there."""
         async with AsyncClient(self.plan.url) as client:
             meta = await client.meta(self.plan.model, self.plan.version)
@@ -94,8 +91,13 @@ class Sender:
             gc.collect()
             gc.freeze()
             gc.disable()
+            _say({"ready": True})
+            instant = await orders.readline()
+            if not instant:
+                return
+            self.start = float(instant)
             reporting = asyncio.ensure_future(self._report())
-            stopping = asyncio.ensure_future(_input_closed())
+            stopping = asyncio.ensure_future(orders.read())
             sending = asyncio.ensure_future(self._closed_loop(pool) if self.plan.users else self._open_loop(pool))
             await asyncio.wait([sending, stopping], return_when=asyncio.FIRST_COMPLETED)
             if sending.done() and self._under_way:
@@ -180,28 +182,29 @@ class Sender:
         recorder, self._recorder = self._recorder, Recorder()
         report = Report(recorder, cpu - self._reported_cpu, wall - self._reported_wall, len(self._under_way), done)
         self._reported_cpu, self._reported_wall = cpu, wall
-        sys.stdout.write(report.to_json() + "\n")
-        sys.stdout.flush()
+        _say(report.data())
 
 
-async def _input_closed() -> None:
-    """Returns when standard input is closed: whoever started this process ends the run so, also by dying."""
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
+def _say(data: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
 
 
-def main(arguments: list[str]) -> int:
-    """Run one sender; what is wrong with the plan or the server is written as a line with `error`."""
-    path, share, shares, start = arguments
-    plan = LoadPlan.from_json(Path(path).read_text(encoding="utf-8"))
+async def work() -> int:
+    """Run one sender as standard input says; what is wrong with the plan or the server is written as a line with `error`."""
+    orders = asyncio.StreamReader(limit=_LONGEST_LINE)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    order = await orders.readline()
+    if not order:
+        return 0
+    job = json.loads(order)
     try:
-        asyncio.run(Sender(plan, int(share), int(shares), float(start)).run())
+        await Sender(LoadPlan.from_json(job["plan"]), job["share"], job["shares"]).run(orders)
     except TritongenError as error:
-        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        _say({"error": str(error)})
         return error.exit_code
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(asyncio.run(work()))
