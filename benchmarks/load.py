@@ -23,7 +23,7 @@ import truth
 from known_server import MODEL, known_server
 
 from tritongen.load.engine import Machines
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult
 from tritongen.load.run import run_load
@@ -45,7 +45,7 @@ def show(what: str, found: truth.Truth) -> None:
 def fastest(protocol: str, processes: int, seconds: float) -> LoadResult:
     """A closed loop of 16 on a server that answers at once."""
     with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=0.0) as server:
-        return run_load(LoadPlan(MODEL, server.urls[protocol], users=16, seconds=seconds, pool=4), machines=Machines(processes))
+        return run_load(LoadPlan((ModelLoad(MODEL),), server.urls[protocol], users=16, seconds=seconds, pool=4), machines=Machines(processes))
 
 
 def cost(protocol: str, seconds: float, rounds: int) -> None:

@@ -12,7 +12,7 @@ from known_server import MODEL, Stalls, finished, known_server
 
 from tritongen.load.arrivals import ArrivalKind, Stage, schedule
 from tritongen.load.engine import Machines
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.result import LoadResult, measure
 from tritongen.load.run import Progress, run_load
 
@@ -70,7 +70,7 @@ def run(
 
     stages = (Stage(seconds, rate, rate, "known"),)
     with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=service_s, stalls=stalls) as server:
-        plan = LoadPlan(MODEL, server.urls[protocol], stages=stages, arrivals=arrivals, seed=seed, pool=4, deadline_s=60)
+        plan = LoadPlan((ModelLoad(MODEL),), server.urls[protocol], stages=stages, arrivals=arrivals, seed=seed, pool=4, deadline_s=60)
         result = run_load(plan, machines=Machines(processes), progress=watch)
     # The nearest of many looks at the clock: each comes some microseconds after the instant that it is about.
     start = min(starts)

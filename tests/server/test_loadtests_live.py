@@ -291,7 +291,7 @@ def test_each_kind_of_refusal_says_what_is_wrong_and_what_to_do(server, tmp_path
         ("http", http, {"model": "scaled"}, 2, "the size of input 'x' [-1] is not known", "as `shapes` of a Locust user"),
         ("http", http, {"rows": "many"}, 2, "'many' is no number of rows", "from 1 on"),
         ("http", http, {"rows": 0}, 2, "'0' is no number of rows", "from 1 on"),
-        ("http", http, {"shapes": "x=3xx4"}, 2, "'x=3xx4' is no shape of an input", "NAME=3x48x320"),
+        ("http", http, {"shapes": "x=3xx4"}, 2, "'3xx4' is no shape", "such as 3x48x320"),
         ("http", http, {"rows": 9}, 2, "a batch of 9 rows is more than the model takes (8)", "fewer `rows`"),
         ("http", http, {"inputs": [1, 2]}, 2, "it must have the shape [-1, 64]", ""),
         ("http", http, {"deadline_s": 0}, 2, "a time limit of 0 s cannot be kept", "above 0"),

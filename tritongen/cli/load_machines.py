@@ -89,7 +89,7 @@ _OPTIONS = (
     ),
     click.option("--master-bind-host", default="*", show_default=True, help="With --master: the address to listen at."),
     click.option("--master-bind-port", type=click.IntRange(1, 65535), default=_DEFAULT_PORT, show_default=True, help="With --master: the port to listen at."),
-    click.option("--worker", is_flag=True, help="Send what a master on another machine says, and nothing else: without MODEL."),
+    click.option("--worker", is_flag=True, help="Send what a master on another machine says, and nothing else: without SPEC|MODEL."),
     click.option("--master-host", default="127.0.0.1", show_default=True, help="With --worker: the master's address."),
     click.option("--master-port", type=click.IntRange(1, 65535), default=_DEFAULT_PORT, show_default=True, help="With --worker: the master's port."),
 )
@@ -129,4 +129,4 @@ def _check(options: MachineOptions, others: dict[str, Any]) -> None:
 
 
 def _written(names: list[str]) -> str:
-    return ", ".join(name.upper() if name == "model" else f"--{name.replace('_', '-')}" for name in names)
+    return ", ".join("SPEC|MODEL" if name == "target" else f"--{name.replace('_', '-')}" for name in names)

@@ -40,10 +40,10 @@ class Recorder:
 
     def __init__(self) -> None:
         self.histograms: dict[Key, Histogram] = {}
-        self.messages: Counter[tuple[str, str]] = Counter()
+        self.messages: Counter[tuple[str, str, str]] = Counter()
         self.seconds: dict[int, Second] = {}
         self.sent: Counter[int] = Counter()
-        self.missed: Counter[int] = Counter()
+        self.missed: Counter[tuple[str, int]] = Counter()
         self.late = Histogram()
 
     def add(self, key: Key, due_s: float, latency_s: float, late_s: float, message: str = "") -> None:
@@ -63,11 +63,11 @@ class Recorder:
             second.latencies.record(latency_s)
         else:
             second.errors += 1
-            self.messages[key.outcome, message[:300]] += 1
+            self.messages[key.model, key.outcome, message[:300]] += 1
 
-    def miss(self, stage: int, due_s: float) -> None:
+    def miss(self, model: str, stage: int, due_s: float) -> None:
         """A request that was due was not sent: the run ended, or the generator could not."""
-        self.missed[stage] += 1
+        self.missed[model, stage] += 1
         self.seconds.setdefault(int(due_s), Second()).due += 1
 
     def merge(self, other: Recorder) -> None:
@@ -84,6 +84,10 @@ class Recorder:
             ours.ok += theirs.ok
             ours.errors += theirs.errors
             ours.latencies.add(theirs.latencies)
+
+    def missed_in(self, *, stage: int | None = None, model: str | None = None) -> int:
+        """How many requests were never sent: of one stage or of all, of one model or of all."""
+        return sum(count for (of, where), count in self.missed.items() if stage in (None, where) and model in (None, of))
 
     def total(self, keys: Iterable[Key] | None = None) -> Histogram:
         """All samples of some keys in one histogram; of all where none are named."""
@@ -112,8 +116,8 @@ class Recorder:
         data = json.loads(text)
         made = cls()
         made.histograms = {Key(*parts): Histogram.from_plain(encoded) for *parts, encoded in data["histograms"]}
-        made.messages = Counter({(kind, message): count for kind, message, count in data["messages"]})
-        made.sent, made.missed = Counter(dict(data["sent"])), Counter(dict(data["missed"]))
+        made.messages = Counter({(model, kind, message): count for model, kind, message, count in data["messages"]})
+        made.sent, made.missed = Counter(dict(data["sent"])), Counter({(model, stage): count for (model, stage), count in data["missed"]})
         made.late = Histogram.from_plain(data["late"])
         for number, due, ok, errors, encoded in data["seconds"]:
             made.seconds[number] = Second(due, ok, errors, Histogram.from_plain(encoded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ import urllib3
 
 from tritongen.client import Client
 from tritongen.client.endpoint import parse_url
+from tritongen.diagnostics import Diagnostic
 from tritongen.errors import EnvironmentProblem, InferenceError, InputError, MissingExtra
 from tritongen.load.engine import END_S, HERE, Machines, last_words, locust
 from tritongen.load.follow import Follower
@@ -27,6 +29,8 @@ from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of
 
 _POLL_S = 0.1
+_PATIENCE = 4.0
+"""How much longer a sender may take to prepare than this process, beside others and on a busy machine."""
 _START_S = 30.0
 """Seconds for processes to start, beside what they wait for and prepare."""
 
@@ -81,11 +85,9 @@ def run_load(
     if importlib.util.find_spec("locust") is None:
         raise MissingExtra("load", "load tests")
     with Client(plan.url, deadline_s=10) as client, tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
-        folder, begin = Path(name), time.monotonic()
-        meta = client.meta(plan.model, plan.version)
-        make_pool(plan, meta, meta.warmup_shapes, meta.samples)
+        folder = Path(name)
         # Senders prepare the same, some of them on slower machines.
-        limits = _Limits(machines.max_wait_s + _START_S + 4 * (time.monotonic() - begin), plan.length_s + plan.deadline_s + END_S)
+        limits = _Limits(machines.max_wait_s + _START_S + _PATIENCE * _prepared_s(client, plan), plan.length_s + plan.deadline_s + END_S)
         (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         follower = Follower(folder / "reports.jsonl", machines.workers)
         follower.reports.touch()
@@ -111,6 +113,20 @@ def run_load(
             trouble,
             started,
         )
+
+
+def _prepared_s(client: Client, plan: LoadPlan) -> float:
+    """Make what senders will make, so that everything that is wrong is said at once and before the run; the seconds that it took. Raises InputError."""
+    begin = time.perf_counter()
+    problems: list[Diagnostic] = []
+    for load in plan.models:
+        try:
+            make_pool(plan, load, client.meta(load.model, load.version))
+        except InputError as error:
+            problems += error.diagnostics
+    if problems:
+        raise InputError(problems)
+    return time.perf_counter() - begin
 
 
 def _metrics_host(plan: LoadPlan) -> str:
@@ -173,9 +189,8 @@ class _ServerWatch:
 
     def __init__(self, client: Client, plan: LoadPlan, metrics_url: str) -> None:
         self._client, self._plan, self._metrics_url = client, plan, metrics_url
-        self._before: Any = None
-        self._after: Any = None
-        self._gauges: dict[str, float] = {}
+        self._before: dict[str, Any] | None = None
+        self._gauges: dict[str, dict[str, float]] = {load.model: {} for load in plan.models}
         self._looking: threading.Thread | None = None
         self._next_look = 0.0
         self._warmup_s = plan.warmup_s if plan.users else sum(stage.seconds for stage in plan.stages if not stage.measured)
@@ -190,24 +205,24 @@ class _ServerWatch:
             self._looking = threading.Thread(target=self._look_at_gauges, daemon=True)
             self._looking.start()
 
-    def result(self) -> ServerSide | None:
-        """What changed; None where the server did not say."""
-        after = self._statistics() if self._before is not None else None
+    def result(self) -> dict[str, ServerSide]:
+        """What changed, by model; without those of which the server did not say it."""
+        before, after = self._before or {}, self._statistics() if self._before else {}
         self._http.clear()
-        if self._before is None or after is None:
-            return None
-        return difference(self._before, after, self._gauges)
+        return {model: difference(before[model], after[model], self._gauges[model]) for model in before if model in after}
 
-    def _statistics(self) -> Any:
-        try:
-            return self._client.statistics(self._plan.model, self._plan.version, deadline_s=5)
-        except (InferenceError, InputError):
-            return None
+    def _statistics(self) -> dict[str, Any]:
+        found = {}
+        for load in self._plan.models:
+            with contextlib.suppress(InferenceError, InputError):
+                found[load.model] = self._client.statistics(load.model, load.version, deadline_s=5)
+        return found
 
     def _look_at_gauges(self) -> None:
         try:
             page = self._http.request("GET", self._metrics_url).data.decode("utf-8", "replace")
         except urllib3.exceptions.HTTPError:
             return
-        for name, value in gauges_of(page, self._plan.model).items():
-            self._gauges[name] = max(self._gauges.get(name, 0.0), value)
+        for model, gauges in self._gauges.items():
+            for name, value in gauges_of(page, model).items():
+                gauges[name] = max(gauges.get(name, 0.0), value)

@@ -8,12 +8,15 @@ run, or early when its standard input is closed: whoever started it ends the run
 from __future__ import annotations
 
 import asyncio
+import bisect
 import gc
+import itertools
 import json
 import math
+import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,8 +71,8 @@ class Sender:
         self._users = plan.users // shares + (share < plan.users % shares)
         self._recorder = Recorder()
         self._under_way: set[asyncio.Task[None]] = set()
-        self._next = 0
-        self._prepared: list[Any] = []
+        self._prepared: list[Iterator[Any]] = []
+        self._pick = _draws([load.part for load in plan.models], f"{plan.seed} {share}")
         self._reported_cpu, self._reported_wall = time.process_time(), time.perf_counter()
 
     def _schedule(self, share: int, shares: int) -> Iterator[Arrival]:
@@ -81,12 +84,13 @@ class Sender:
     async def run(self, orders: asyncio.StreamReader) -> None:
         """Prepare everything, wait for the start, send, and report until the last answer is there."""
         async with AsyncClient(self.plan.url) as client:
-            meta = await client.meta(self.plan.model, self.plan.version)
-        payloads = make_pool(self.plan, meta, meta.warmup_shapes, meta.samples)
+            metas = [await client.meta(load.model, load.version) for load in self.plan.models]
         async with open_pool(parse_url(self.plan.url), limit=self.plan.most_under_way) as pool:
-            for payload in payloads:
-                inputs = tuple((meta.inputs_by_name[name], array) for name, array in payload.arrays.items())
-                self._prepared.append(pool.prepare(Infer(self.plan.model, self.plan.version, inputs)))
+            for load, meta in zip(self.plan.models, metas, strict=True):
+                payloads = make_pool(self.plan, load, meta)
+                inputs = (tuple((meta.inputs_by_name[name], array) for name, array in arrays.items()) for arrays in payloads)
+                self._prepared.append(itertools.cycle([pool.prepare(Infer(load.model, load.version, one)) for one in inputs]))
+            del payloads
             # A collection of garbage stops the loop for milliseconds; what there is now stays anyway, and a request leaves no cycles behind.
             gc.collect()
             gc.freeze()
@@ -121,10 +125,11 @@ class Sender:
             nonlocal upcoming
             timer.clear()
             while upcoming is not None and (instant := self.start + upcoming.due_s) <= time.perf_counter():
+                model = self._pick()
                 if len(self._under_way) >= self.plan.most_under_way:
-                    self._miss(upcoming)
+                    self._miss(model, upcoming)
                 else:
-                    task = asyncio.ensure_future(self._send(pool, upcoming, instant))
+                    task = asyncio.ensure_future(self._send(pool, model, upcoming, instant))
                     self._under_way.add(task)
                     task.add_done_callback(self._under_way.discard)
                 upcoming = next(self._arrivals, None)
@@ -147,7 +152,7 @@ class Sender:
         async def user() -> None:
             while (now := time.perf_counter()) < end:
                 stage = 1 if now - self.start >= self.plan.warmup_s else 0
-                await self._send(pool, Arrival(now - self.start, stage), now)
+                await self._send(pool, self._pick(), Arrival(now - self.start, stage), now)
 
         await asyncio.sleep(max(self.start - time.perf_counter(), 0))
         await asyncio.gather(*(user() for _ in range(self._users)))
@@ -155,17 +160,16 @@ class Sender:
     def _is_measured(self, stage: int) -> bool:
         return stage > 0 if self.plan.users else self.plan.stages[stage].measured
 
-    def _miss(self, arrival: Arrival) -> None:
+    def _miss(self, model: int, arrival: Arrival) -> None:
         if self._is_measured(arrival.stage):
-            self._recorder.miss(arrival.stage, arrival.due_s)
+            self._recorder.miss(self.plan.models[model].model, arrival.stage, arrival.due_s)
 
-    async def _send(self, pool: Pool, arrival: Arrival, instant: float) -> None:
-        prepared = self._prepared[self._next % len(self._prepared)]
-        self._next += 1
+    async def _send(self, pool: Pool, model: int, arrival: Arrival, instant: float) -> None:
+        prepared = next(self._prepared[model])
         sent = time.perf_counter()
         answer = await pool.send(prepared, max(instant + self.plan.deadline_s - sent, 0.001))
         if self._is_measured(arrival.stage):
-            key = Key(self.plan.model, self.protocol, arrival.stage, answer.outcome.value)
+            key = Key(self.plan.models[model].model, self.protocol, arrival.stage, answer.outcome.value)
             self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, answer.error)
 
     async def _report(self) -> None:
@@ -183,6 +187,15 @@ class Sender:
         report = Report(recorder, cpu - self._reported_cpu, wall - self._reported_wall, len(self._under_way), done)
         self._reported_cpu, self._reported_wall = cpu, wall
         _say(report.data())
+
+
+def _draws(parts: Sequence[float], seed: str) -> Callable[[], int]:
+    """What gives the index of each request's model, drawn by the models' parts."""
+    if len(parts) == 1:
+        return lambda: 0
+    *ends, total = itertools.accumulate(parts)
+    source = random.Random(f"{seed} models")  # noqa: S311 - no secret
+    return lambda: bisect.bisect(ends, source.random() * total)
 
 
 def _say(data: Mapping[str, Any]) -> None:

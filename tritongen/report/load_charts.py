@@ -11,8 +11,9 @@ from markupsafe import Markup
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
 from tritongen.load.histogram import Histogram, Samples
-from tritongen.load.result import LoadResult, measure
+from tritongen.load.result import LoadResult, ModelResult, measure
 from tritongen.report.charts import Scale, Series, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
+from tritongen.report.text import printable
 
 SPLIT_NAMES = {
     "queue": "queue",
@@ -73,16 +74,25 @@ def figures(result: LoadResult, comparison: Comparison | None, found: Found | No
                 loads, _promises(result), f"One point for each {'rate that was tried' if probes else 'stage'}: what was answered well, and how fast."
             )
         )
-    split = result.split()
+    for part in result.models:
+        drawn += _server_side(part, f" of {part.load.model}" if len(result.plan.models) > 1 else "")
+    return drawn
+
+
+def _server_side(part: ModelResult, whose: str) -> list[Figure]:
+    """Where a model's time goes, and its batches, as far as the server said it. `whose` is added to headings."""
+    drawn, split = [], part.split()
     if sum(split.values()):
-        parts = [(SPLIT_NAMES[part], value) for part, value in split.items()]
+        parts = [(SPLIT_NAMES[name], value) for name, value in split.items()]
         legend = [f"{name} {value:.2f} ms" for name, value in parts]
         words = "The mean time of an answered request. The server counted queue, input, infer and output; what is left of the time measured here is outside it."
-        drawn.append(Figure("Where the time goes", stacked_bar("Mean time of a request by where it was spent", parts, "ms"), legend, words, filled=True))
-    if result.server is not None and result.server.batches:
-        sizes = [(str(size), float(count)) for size, count in result.server.batches.items()]
-        words = f"How often the model ran with each number of rows; {result.server.average_batch:.2f} rows on average."
-        drawn.append(Figure("Executed batches", columns("Executions by batch size", sizes, "rows in the batch", "executions"), [], words))
+        picture = stacked_bar("Mean time of a request by where it was spent", parts, "ms")
+        drawn.append(Figure(printable(f"Where the time goes{whose}"), picture, legend, words, filled=True))
+    if part.server is not None and part.server.batches:
+        sizes = [(str(size), float(count)) for size, count in part.server.batches.items()]
+        words = f"How often the model ran with each number of rows; {part.server.average_batch:.2f} rows on average."
+        picture = columns("Executions by batch size", sizes, "rows in the batch", "executions")
+        drawn.append(Figure(printable(f"Executed batches{whose}"), picture, [], words))
     return drawn
 
 
@@ -120,7 +130,12 @@ def _latency_scale(values: Sequence[float]) -> Scale:
 
 
 def _promises(result: LoadResult) -> list[tuple[float, str]]:
-    return [(limit, f"SLO {name} {limit:g} ms") for name, limit in result.plan.slo.percentiles.items()]
+    several = len(result.plan.models) > 1
+    return [
+        (limit, f"SLO {name} {limit:g} ms{f' {printable(load.model)}' if several else ''}")
+        for load in result.plan.models
+        for name, limit in load.slo.percentiles.items()
+    ]
 
 
 def _parts(result: LoadResult) -> list[Tick]:

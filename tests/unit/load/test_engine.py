@@ -8,11 +8,12 @@ import pytest
 
 from tritongen.errors import InputError
 from tritongen.load.arrivals import Stage, schedule, trace
-from tritongen.load.plan import LoadPlan, parse_mix, parse_slo, parse_stages
+from tritongen.load.plan import LoadPlan, ModelLoad, parse_stages
 from tritongen.load.recorder import Key, Recorder, summary
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of, parse_metrics
 from tritongen.report.load import format_load
+from tritongen.spec.traffic import TrafficError, parse_mix, parse_slo
 
 STEADY = (Stage(10, 100, 100, "100/s"),)
 
@@ -79,7 +80,7 @@ def test_stages_that_are_none_are_refused(text):
 
 @pytest.mark.parametrize("text", ["p99", "p99=20", "p0=1ms", "p100.5=1ms", "error_rate=200%", "q=1ms"])
 def test_promises_that_are_none_are_refused(text):
-    with pytest.raises(InputError, match="is no part of an SLO"):
+    with pytest.raises(TrafficError, match="is no part of an SLO"):
         parse_slo(text)
 
 
@@ -109,7 +110,7 @@ def test_percentiles_are_within_a_thousandth_of_the_samples():
 
 
 def result(recorder, **changes):
-    plan = LoadPlan("m", "grpc://h:1", stages=parse_stages("100:10s", 0), slo=parse_slo("p99=20ms,error_rate=1%"))
+    plan = LoadPlan((ModelLoad("m", slo=parse_slo("p99=20ms,error_rate=1%")),), "grpc://h:1", stages=parse_stages("100:10s", 0))
     return LoadResult(plan, recorder, **changes)
 
 
@@ -122,7 +123,7 @@ def test_the_verdict_counts_what_failed_and_what_was_never_sent():
     assert "the error rate is 10.000%" in result(failing).missed_slo()[0]
     late = recorded([5] * 900)
     for _ in range(100):
-        late.miss(0, 1.0)
+        late.miss("m", 0, 1.0)
     assert "90% of the requests that were due were sent" in result(late).invalid[0]
 
 
@@ -175,10 +176,10 @@ def test_gauges_of_the_metrics_page():
 
 def test_the_report_says_the_verdict_and_where_the_time_goes():
     server = ServerSide(1000, 0, 1000, 250, {"queue": 1.0, "compute_input": 0.1, "compute_infer": 3.0, "compute_output": 0.1}, {4: 250})
-    text = format_load(result(recorded([5] * 1000), server=server))
+    text = format_load(result(recorded([5] * 1000), servers={"m": server}))
     assert "open loop, 100.0 requests/s sent of 100.0 that were due" in text
     assert "average batch 4.00" in text
     assert "The model itself takes most of it" in text
     assert "SLO kept" in text
-    data = result(recorded([5] * 1000), server=server).data()
-    assert (data["schema"], data["valid"], data["slo"]["kept"], data["server"]["average_batch"]) == (1, True, True, 4.0)
+    data = result(recorded([5] * 1000), servers={"m": server}).data()
+    assert (data["schema"], data["valid"], data["slo"]["kept"], data["models"][0]["server"]["average_batch"]) == (1, True, True, 4.0)

@@ -13,7 +13,7 @@ from known_server import MODEL, ROOT, known_server
 from tritongen.load.arrivals import Stage, schedule
 from tritongen.load.crew import GO, LEAD_S, SHARE, STOP, Crew, boot_id, instant_of
 from tritongen.load.engine import Machines, free_port
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.run import run_load
 
 SOON_S = 40
@@ -106,7 +106,7 @@ def test_who_waits_for_others_does_so_for_a_limited_time(load, tmp_path):
 def test_what_several_processes_send_is_what_one_would(tmp_path):
     stages = (Stage(1.5, 80, 80, "even"),)
     with known_server(tmp_path, service_s=0.0) as server:
-        plan = LoadPlan(MODEL, server.urls["http"], stages=stages, arrivals="constant", pool=2)
+        plan = LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=stages, arrivals="constant", pool=2)
         result = run_load(plan, machines=Machines(2))
     due = [arrival.due_s for arrival in schedule(stages, "constant")]
     assert result.counts == {"ok": len(due)}
@@ -118,13 +118,13 @@ def test_what_several_processes_send_is_what_one_would(tmp_path):
     ("arguments", "words"),
     [
         (["--worker", "--rate", 5, "--html", "x.html"], "a worker is told by its master what to do: leave out --html, --rate"),
-        (["--worker", MODEL], "leave out MODEL"),
+        (["--worker", MODEL], "leave out SPEC|MODEL"),
         ([MODEL, "--master-host", "there"], "add --worker"),
         ([MODEL, "--expect-workers", 2], "add --master"),
         ([MODEL, "--master", "--processes", 2], "leave out --processes here"),
         ([MODEL, "--processes", 0], "-1 for one a core"),
         ([MODEL, "--master", "--expect-workers-max-wait", "5"], "has no unit"),
-        ([], "Missing argument 'MODEL'"),
+        ([], "Missing argument 'SPEC|MODEL'"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(tritongen, arguments, words):

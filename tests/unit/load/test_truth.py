@@ -11,7 +11,7 @@ import truth
 from known_server import MODEL, ROOT, known_server
 
 from tritongen.load.arrivals import Stage
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.sender import TICK_S
 
 
@@ -38,7 +38,7 @@ def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
 
 def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
-        plan = LoadPlan(MODEL, server.urls["http"], stages=(Stage(0.01, 10_000, 10_000, "short"),), pool=1)
+        plan = LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=(Stage(0.01, 10_000, 10_000, "short"),), pool=1)
         # A stage that is over sooner than the first report comes: all of it is in the last one.
         command, environment = [sys.executable, "-m", "tritongen.load.sender"], {**os.environ, "PYTHONPATH": str(ROOT)}
         with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
