@@ -85,7 +85,7 @@ def array_items(array: Array, path: Path, wanted: Wanted, member: str = "") -> t
 def load_array(path: Path) -> Array:
     """A .npy file, without holding it in memory. Raises SampleError."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        return np.lib.format.open_memmap(path, mode="r")  # type: ignore[no-untyped-call, no-any-return]
     except (OSError, ValueError, EOFError) as error:
         raise SampleError(f"{path} cannot be read as a .npy file: {error}") from error
 
@@ -93,7 +93,7 @@ def load_array(path: Path) -> Array:
 def load_archive(path: Path) -> dict[str, Array]:
     """The arrays of an .npz file by name. Raises SampleError."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise SampleError(f"{path} cannot be read as an .npz file: {error}") from error
