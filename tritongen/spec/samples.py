@@ -13,8 +13,8 @@ from tritongen.spec.values import PathText, PositiveInt, SampleValue, check_samp
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False), WithJsonSchema({"type": "number"})]
 _MADE = "no field; requests are made by it"
 
-Ends = Annotated[tuple[Number, Number], WithJsonSchema({"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}})]
-PerChannel = Annotated[tuple[Number, ...], Field(min_length=1, max_length=4)]
+Ends = Annotated[tuple[Number, ...], WithJsonSchema({"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}})]
+PerChannel = Annotated[tuple[Number, ...], Field(min_length=1)]
 
 
 class ImageSamples(Strict, json_schema_extra={"examples": [{"resize": "crop", "range": [0, 1], "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}]}):
@@ -56,7 +56,9 @@ class ImageSamples(Strict, json_schema_extra={"examples": [{"resize": "crop", "r
 
     @field_validator("range")
     @classmethod
-    def _some_range(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+    def _some_range(cls, value: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if value is not None and len(value) != 2:
+            raise problem(f"expected the two numbers that 0 and 255 become, got {len(value)}", hint="write range: [0, 1], or leave it out")
         if value is not None and value[0] == value[1]:
             raise problem("both ends of the range are the same, so that every picture is", hint="write range: [0, 1], or leave it out")
         return value
