@@ -36,6 +36,19 @@ def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.02, slower=1.0,
     return LoadResult(plan, recorder, (SenderUse("here 0", 1.2, 5.0),), {model: server} if server else {}, VERSIONS, started="2026-01-01T00:00:00+00:00")
 
 
+def several(*names, slo="p99=20ms", message="full"):
+    """A run of several models, each with the same promise; the first fails twice as often, and the server says nothing of the last."""
+    source, recorder = random.Random(1), Recorder()
+    loads = tuple(ModelLoad(name, part=1.0, slo=parse_slo(slo), slo_from=f"slo of {name} (spec.yaml:3:1)") for name in names)
+    plan = LoadPlan(loads, "grpc://host:8001", scenario="mixed", stages=parse_stages("100:4s", 1))
+    for index, name in enumerate(names):
+        for number in range(200):
+            failed = number % 50 < (2 if index == 0 else 1)
+            recorder.add(Key(name, "grpc", 1, "rejected" if failed else "ok"), 1 + number / 50, 0.003 + source.expovariate(500.0), 0.0002, message * failed)
+    servers = dict.fromkeys(names[:-1], SERVER)
+    return LoadResult(plan, recorder, (SenderUse("here 0", 1.2, 5.0),), servers, VERSIONS, started="2026-01-01T00:00:00+00:00")
+
+
 def closed(requests=100):
     """A closed loop of four users, two seconds long after one of warmup."""
     plan = LoadPlan((ModelLoad("recognizer"),), "http://host:8000", users=4, seconds=2.0, warmup_s=1.0)

@@ -162,3 +162,9 @@ def test_hostile_words_do_not_reach_the_terminal(kept):
     text = format_comparison(compared(kept(json.dumps(earlier)), load_results.make()))
     assert "\x1b" not in text
     assert "\\x1b[31mred" in text
+
+
+def test_each_of_several_models_has_its_batches_beside_the_earlier_ones(kept):
+    figures = {figure.name: figure for figure in compared(kept(load_results.several("a", "b", "c")), load_results.several("a", "d", "c")).figures}
+    assert figures["average batch of a"].change == 0
+    assert (figures["average batch of d"].earlier, figures["average batch of d"].now) == (None, pytest.approx(2.4))

@@ -4,6 +4,7 @@ import itertools
 import math
 import statistics
 
+import load_results
 import pytest
 
 from tritongen.errors import InputError
@@ -183,3 +184,33 @@ def test_the_report_says_the_verdict_and_where_the_time_goes():
     assert "SLO kept" in text
     data = result(recorded([5] * 1000), servers={"m": server}).data()
     assert (data["schema"], data["valid"], data["slo"]["kept"], data["models"][0]["server"]["average_batch"]) == (1, True, True, 4.0)
+
+
+def test_several_models_have_results_and_promises_of_their_own():
+    data = load_results.several("a", "b", slo="p99=1ms,error_rate=3%").data()
+    first, second = data["models"]
+    assert (first["requests"], second["requests"]) == ({"ok": 192, "rejected": 8}, {"ok": 196, "rejected": 4})
+    assert (first["error_rate"], second["error_rate"], data["error_rate"]) == (pytest.approx(0.04), pytest.approx(0.02), pytest.approx(0.03))
+    assert [missed.split(" is ")[0] for missed in data["slo"]["missed"]] == ["a: p99", "a: the error rate", "b: p99"]
+    assert first["server"]["average_batch"] == pytest.approx(2.4)
+    assert second["server"] is None
+    assert {(entry["model"], entry["count"]) for entry in data["errors"]} == {("a", 8), ("b", 4)}
+
+
+def test_the_report_on_several_models_has_a_line_for_each():
+    text = format_load(load_results.several("a", "b", slo="p99=30ms,error_rate=50%"))
+    assert "a, b at grpc://host:8001" in text
+    assert [line.split()[:2] for line in text.splitlines() if line.startswith(("  a  ", "  b  "))] == [["a", "200"], ["b", "200"], ["a", "average"]]
+    for words in ("8 x a: rejected: full", "a: Of ", "b: The server did not say", "the SLO of b: p99 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)"):
+        assert words in text, words
+
+
+def test_what_was_never_sent_counts_for_its_model():
+    kept = load_results.several("a", "b")
+    for _ in range(50):
+        kept.recorder.miss("b", 1, 2.0)
+    first, second = kept.models
+    assert (first.missed, second.missed) == (0, 50)
+    assert second.error_rate == pytest.approx(54 / 250)
+    again = Recorder.from_json(kept.recorder.to_json())
+    assert (again.missed, again.messages) == (kept.recorder.missed, kept.recorder.messages)

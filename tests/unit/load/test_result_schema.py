@@ -26,6 +26,7 @@ RESULTS = {
         ),
     ),
     "closed": load_results.closed(),
+    "several": load_results.several("a", "b"),
     "nothing": dataclasses.replace(load_results.make(), recorder=Recorder(), servers={}, complete=False, trouble=("it broke",)),
     "no promise of errors": load_results.make(slo="max=1s"),
 }

@@ -200,3 +200,18 @@ def test_the_distribution_rises_from_the_smallest_to_the_largest():
     assert points[-1][0] == 100
     assert [value for _, value in points] == sorted(value for _, value in points)
     assert points[-1][1] == pytest.approx(load_results.make("500:4s", errors=0).data()["latency_ms"]["max"])
+
+
+def test_several_models_have_rows_and_charts_of_their_own():
+    found = page(load_results.several("a", load_results.HOSTILE, "c"))
+    for words in (
+        "Executed batches of a",
+        "Where the time goes of a",
+        "What the server counted of a",
+        "The SLO of c: p99 20 ms, from slo of c (spec.yaml:3:1)",
+    ):
+        assert words in found.text, words
+    assert "Executed batches of c" not in found.text
+    assert "\x1b" not in found.text
+    assert "script" not in found.tags
+    assert found.words.count("c") >= 2
