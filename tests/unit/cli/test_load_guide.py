@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from tritongen.cli.load import command
+from tritongen.load.payloads import MOST_POOL_BYTES
 from tritongen.load.plan import parse_stages
+from tritongen.samples.audio import AUDIO_SUFFIXES
+from tritongen.samples.files import MOST_FILES
+from tritongen.samples.images import IMAGE_SUFFIXES
+from tritongen.sources import SourceText, parse_yaml
+from tritongen.spec import Spec
+from tritongen.spec.scenarios import Scenario
 from tritongen.spec.traffic import parse_mix, parse_slo
 
 GUIDE = (Path(__file__).parents[3] / "docs/load.md").read_text(encoding="utf-8")
@@ -22,6 +29,20 @@ def test_a_command_has_options_that_there_are(line):
         parse_slo(context.params["slo"])
     if context.params["stages"]:
         parse_stages(context.params["stages"], 0)
+
+
+def test_the_specs_of_the_guide_are_specs():
+    first, sample = (parse_yaml(SourceText("guide", text)).root.plain() for text in re.findall(r"```yaml\n((?:models|samples):.*?)```", GUIDE, re.DOTALL))
+    spec = Spec.model_validate({"version": 1, **first})
+    assert set(spec.load.scenarios) == {"steady", "evening"}
+    assert Spec.model_validate({"version": 1, "models": [{"name": "m", "source": "m.onnx", **sample}]}).models[0].samples["image"].files == "pictures"
+
+
+def test_the_limits_of_files_are_those_of_the_code():
+    assert f"folders of up to {MOST_FILES:,} files" in GUIDE
+    assert f"at most {MOST_POOL_BYTES >> 30} GiB" in GUIDE
+    assert f"({Scenario().pool} where nothing is said)" in GUIDE
+    assert all(suffix in GUIDE for suffix in IMAGE_SUFFIXES | AUDIO_SUFFIXES)
 
 
 def test_every_option_is_spoken_of():
