@@ -5,7 +5,8 @@ SHA-256 of its content in a file `<name>.sha256`. `findings.txt` has a line for 
 
 Models are described in text. `NAME.onnx.txt` is as tests/rules/building.py reads it, or one line `mlp batch=N features=8 outputs=4` for `networks.mlp`;
 `NAME.npy.txt` is `<dtype> <values as JSON>`; other files and folders are copied. `settings.json` may say `varies` (why weights are not the same everywhere:
-hashes and versions are then left out), `not_live` (why the embedded server cannot serve it) and `beside` (codes of warnings that `check` has about it, and `render` not, which knows what was meant).
+hashes and versions are then left out), `not_live` (why the embedded server cannot serve it) and `beside` (codes of warnings that `check` has about it, and
+`render` not, which knows what was meant).
 
 `python tests/goldens.py` (`make golden`) writes all `expected/` anew.
 """

@@ -31,7 +31,7 @@ def test_an_open_loop_sends_what_is_due_and_reports_both_sides(server, tmp_path,
     assert data["requests"]["ok"] == pytest.approx(200, abs=70)
     assert data["error_rate"] == 0
     assert data["slo"]["kept"]
-    assert data["server"]["inferences"] == pytest.approx(2 * data["requests"]["ok"], rel=0.25)
+    assert data["models"][0]["server"]["inferences"] == pytest.approx(2 * data["requests"]["ok"], rel=0.25)
     assert data["latency_ms"]["p50"] > 0
     assert "requests/s sent of" in done.out
     assert done.code in (0, 1)  # a machine that is too busy makes a run invalid, which the report says
@@ -47,8 +47,8 @@ def test_several_processes_are_merged_under_locusts_master(server, tritongen):
 
 def test_a_report_and_an_earlier_result_beside_this_one(server, tritongen, tmp_path):
     earlier, page = tmp_path / "earlier.json", tmp_path / "report.html"
-    arguments = ["load", "linear", "-u", server.grpc_url, "--duration", "1s", "--warmup", "0", "--metrics-url", server.metrics_url]
-    tritongen(*arguments, "--rate", 50, "-o", earlier)
+    arguments = ["load", "linear", "-u", server.grpc_url, "--warmup", "0", "--metrics-url", server.metrics_url]
+    tritongen(*arguments, "--rate", 50, "--duration", "1s", "-o", earlier)
     assert schemas.accepts(SCHEMA, json.loads(earlier.read_text()))
     done = tritongen(*arguments, "--stages", "50:1s,100:1s", "--compare", earlier, "--html", page)
     assert "settings and versions that differ" in done.out

@@ -36,8 +36,8 @@ ENTRIES = (
         "load-data-that-does-not-fit",
         None,
         "Files and samples that a load test sends are what the model's inputs take.",
-        "They are read before the clock starts, as far as they are sent: a picture, recording, text or array that is damaged, of another size, dtype, sampling rate"
-        " or number than the input takes is named with its file; nothing was sent.",
+        "They are read before the clock starts, as far as they are sent: a picture, recording, text or array that is damaged, or of another size, dtype or"
+        " sampling rate than the input takes, is named with its file. Nothing was sent.",
         "Correct the file, or how the spec's `samples` has it read; `--data random` sends random values.",
     ),
 )
