@@ -140,7 +140,8 @@ def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any
 
     if find_max and "rate" not in given:
         given["users"] = given["stages"] = None
-    if target.endswith((".yaml", ".yml")) or Path(target).is_file():
+    # No model of Triton's has a slash in its name.
+    if target.endswith((".yaml", ".yml")) or "/" in target:
         if scenario and model:
             raise click.UsageError("--scenario and --model exclude one another: a scenario says which models it loads")
         return plan_for_spec(Path(target), given, scenario=scenario, model=model, url=url)

@@ -106,7 +106,7 @@ def _path(text: str | None, folder: Path) -> str | None:
 
 def _overridden(scenario: Scenario, given: Given) -> Scenario:
     """The scenario with the values of options in place of its own, and of those that its models have."""
-    dropped = dict.fromkeys(_LOOPS) if any(name in given for name in _LOOPS) else {}
+    dropped = dict.fromkeys(_LOOPS) if any(given.get(name) is not None for name in _LOOPS) else {}
     own = dict.fromkeys(name for name in _OWN if name in given)
     models = {name: each.model_copy(update=own) for name, each in scenario.models.items()} if scenario.models is not None else None
     run = scenario.model_copy(update={**dropped, **given, "models": models})

@@ -239,9 +239,11 @@ def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Fin
         try:
             arrays[name] = _sample(loaded, value, Wanted(name, tensor.dtype, shape), model.shapes.get(name))
         except SampleError as error:
+            in_files = isinstance(value, SampleFiles)
             what = "without the batch dimension" if batched else "in the model's own shape"
-            place = ("samples", name, "files") if isinstance(value, SampleFiles) else ("samples", name)
-            findings.error("TG116", place, f"the value does not fit {tensor.describe()}: {error}", hint=f"give one item, {what}")
+            hint = f"correct the files, or how they are read; an item is {what}" if in_files else f"give one item, {what}"
+            place = ("samples", name, "files") if in_files else ("samples", name)
+            findings.error("TG116", place, f"the value does not fit {tensor.describe()}: {error}", hint=hint)
     return arrays
 
 

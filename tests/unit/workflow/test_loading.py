@@ -66,6 +66,9 @@ def test_options_win(spec):
     assert (plan.url, plan.seed, plan.arrivals, plan.stages[-1].rate, plan.stages[-1].seconds) == ("grpc://there:1", 3, "constant", 5, 2)
     assert plan_for_spec(spec, {"users": 2}, scenario="ramp").stages == ()
     assert plan_for_spec(spec, {"rate": 2.0}, scenario="crowd").users == 0
+    searched = plan_for_spec(spec, {"users": None, "stages": None}, scenario="mixed")
+    assert searched.stages[-1].rate == 200
+    assert plan_for_spec(spec, {"users": None, "stages": None}, scenario="ramp").stages[-1].rate == 50
     assert plan_for_spec(spec, {"data": "here"}, scenario="ramp").models[0].data == "here"
 
 
@@ -137,6 +140,7 @@ def test_several_models_without_a_scenario_are_not_guessed(spec):
         (["m", "--model", "s"], "--model is of a spec"),
         (["spec.yaml", "--scenario", "s", "--model", "m"], "exclude one another"),
         (["gone.yaml"], "gone.yaml"),
+        (["./gone"], "./gone"),
         (["m", "--batch-mix", "x"], "a batch is a whole number of rows"),
         (["m", "--shape-mix", "x=3xx4"], "'3xx4' is no shape"),
         (["m", "--shape-mix", "3x4"], "write NAME=3x48x320"),
