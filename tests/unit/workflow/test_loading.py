@@ -48,7 +48,7 @@ def test_models_have_their_own_values_before_the_scenarios(spec):
     assert second.samples["x"]["files"] == str(spec.parent / "data")
     assert (first.slo, second.slo) == (Promises({"p50": 0.1, "p99": 0.5}), Promises({"max": 1000}))
     assert first.slo_from == f"slo of a ({spec}:3:51)"
-    assert second.slo_from == f"scenario mixed ({spec}:8:36)"
+    assert second.slo_from == f"scenario mixed ({spec}:8:40)"
 
 
 def test_a_scenario_says_how_requests_come(spec):
@@ -140,7 +140,7 @@ def test_several_models_without_a_scenario_are_not_guessed(spec):
         (["m", "--model", "s"], "--model is of a spec"),
         (["spec.yaml", "--scenario", "s", "--model", "m"], "exclude one another"),
         (["gone.yaml"], "gone.yaml"),
-        (["./gone"], "./gone"),
+        (["./gone"], "there is no such file"),
         (["m", "--batch-mix", "x"], "a batch is a whole number of rows"),
         (["m", "--shape-mix", "x=3xx4"], "'3xx4' is no shape"),
         (["m", "--shape-mix", "3x4"], "write NAME=3x48x320"),
