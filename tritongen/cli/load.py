@@ -43,7 +43,7 @@ _CLEAR = "\r\x1b[K"
     help="Inputs: random, an .npz file, or a folder with NAME.npy or a folder NAME of pictures, recordings, texts or arrays for each."
     " Default: the spec's samples.",
 )
-@click.option("--pool", type=click.IntRange(min=1), help="How many different requests to each model are prepared. Default: 64.")
+@click.option("--pool", type=click.IntRange(1, 100_000), help="How many different requests to each model are prepared. Default: 64.")
 @machine_options
 @click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not. Default: what the spec promises.")
 @click.option("--deadline", help="When a request is given up, from its scheduled instant. Default: 10s.")

@@ -17,10 +17,10 @@ from tritongen.load.plan import LoadPlan, ModelLoad, problem
 from tritongen.samples import Array, SampleError, as_array, random_values
 from tritongen.samples.files import Item, Wanted, array_items, items_of, load_archive, load_array
 from tritongen.spec.samples import SampleFiles
+from tritongen.spec.scenarios import RANDOM
 
 MOST_POOL_BYTES = 1 << 30
 """Memory for the requests to one model in one process."""
-RANDOM = "random"
 _MOST_PROBLEMS = 10
 
 Sizes = Mapping[str, Sequence[int]]

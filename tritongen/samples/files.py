@@ -77,7 +77,7 @@ def array_items(array: Array, path: Path, wanted: Wanted, member: str = "") -> t
     place = f": {member}" if member else ""
     if wanted.item is None or array.ndim == len(wanted.item):
         return (Item(path, functools.partial(_fit, array, wanted), place),)
-    if array.ndim != len(wanted.item) + 1:
+    if array.ndim != len(wanted.item) + 1 or any(want not in (-1, got) for want, got in zip(wanted.item, array.shape[1:], strict=True)):
         raise SampleError(f"{path}{place}: expected one item {shown_shape(wanted.item)} or rows of them, got an array {shown_shape(array.shape)}")
     return tuple(Item(path, functools.partial(_fit, row, wanted), f"{place}: row {number}") for number, row in enumerate(array))
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tritongen.spec.batching import Batching
-from tritongen.spec.scenarios import LoadTests, Scenario, Traffic
+from tritongen.spec.scenarios import RANDOM, LoadTests, Scenario, Traffic
 from tritongen.spec.shapes import ShapeRange
 from tritongen.spec.values import problem
 
@@ -50,7 +50,7 @@ def _of_scenario(scenario: Scenario, known: Mapping[str, Served], here: Place) -
         yield (*here, "models", name), problem(f"the spec has no model {name[:60]!r}", hint=f"its models are {', '.join(known)}")
     sent_to = [model for name, model in known.items() if not parts or name in parts]
     if len(sent_to) > 1:
-        for key in [key for key in ("shape_mix", "data") if getattr(scenario, key) is not None]:
+        for key in [key for key in ("shape_mix", "data") if getattr(scenario, key) not in (None, RANDOM)]:
             message = f"it is about the inputs of one model, and the scenario has {len(sent_to)}"
             yield (*here, key), problem(message, code="TG015", hint=f"write it under models, as in models: {{{sent_to[0].name}: {{{key}: ...}}}}")
     said: set[str] = set()

@@ -16,6 +16,12 @@ from tritongen.spec.values import PathText, PositiveInt, Size32, problem
 DEFAULT_RATE = 50.0
 """Requests a second where nothing is said."""
 
+RANDOM = "random"
+"""`data` that lies in no file."""
+
+MOST_DIFFERENT = 100_000
+"""Different requests to a model: each takes some time and memory before the first one is sent, however small it is."""
+
 
 _SENT = "no field; `tritongen load` sends by it"
 
@@ -131,7 +137,7 @@ class Scenario(Traffic, json_schema_extra={"examples": [{"rate": 200, "duration"
         sets=_SENT,
         why="to measure what clients will use",
     )
-    pool: PositiveInt = setting(
+    pool: Annotated[int, Field(strict=True, ge=1, le=MOST_DIFFERENT)] = setting(
         "How many different requests to each model are prepared before the first one is sent.",
         default=64,
         sets=_SENT,

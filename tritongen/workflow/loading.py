@@ -12,7 +12,7 @@ from tritongen.load.plan import Arrivals, LoadPlan, ModelLoad, problem, staged
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
 from tritongen.spec.samples import SampleFiles
-from tritongen.spec.scenarios import DEFAULT_RATE, ModelTraffic, Scenario
+from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, ModelTraffic, Scenario
 from tritongen.spec.slo import PERCENTILES, Slo
 from tritongen.spec.traffic import Promises, Step, combined
 
@@ -56,7 +56,7 @@ def plan_for_spec(path: Path, given: Given, *, scenario: str = "", model: str = 
     own = _resolved(loaded.spec.load.scenarios[name], loaded.folder) if name and loaded.spec.load else Scenario(models=_only(loaded, model))
     run = _overridden(own, given)
     names = list(run.models) if run.models is not None else [each.name for each in loaded.spec.models]
-    if len(names) > 1 and (several := [option for option in ("shape_mix", "data") if given.get(option) is not None]):
+    if len(names) > 1 and (several := [option for option in ("shape_mix", "data") if given.get(option) not in (None, RANDOM)]):
         options = " and ".join(f"--{option.replace('_', '-')}" for option in several)
         raise problem(f"{options}: inputs are those of one model, and the scenario has {len(names)}", "write it in the spec, under the scenario's models")
     return _plan(run, tuple(_load(loaded, each, run, name, given) for each in names), url, name)
@@ -96,7 +96,7 @@ def _resolved(scenario: Scenario, folder: Path) -> Scenario:
 
 
 def _path(text: str | None, folder: Path) -> str | None:
-    if not text or text == "random":
+    if not text or text == RANDOM:
         return text
     path = expand(text, folder)
     if isinstance(path, Path):

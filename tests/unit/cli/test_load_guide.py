@@ -14,7 +14,7 @@ from tritongen.samples.files import MOST_FILES
 from tritongen.samples.images import IMAGE_SUFFIXES
 from tritongen.sources import SourceText, parse_yaml
 from tritongen.spec import Spec
-from tritongen.spec.scenarios import Scenario
+from tritongen.spec.scenarios import MOST_DIFFERENT, Scenario
 from tritongen.spec.traffic import parse_mix, parse_slo
 
 GUIDE = (Path(__file__).parents[3] / "docs/load.md").read_text(encoding="utf-8")
@@ -42,6 +42,8 @@ def test_the_limits_of_files_are_those_of_the_code():
     assert f"folders of up to {MOST_FILES:,} files" in GUIDE
     assert f"at most {MOST_POOL_BYTES >> 30} GiB" in GUIDE
     assert f"({Scenario().pool} where nothing is said)" in GUIDE
+    (limit,) = (option.type.max for option in command.params if option.name == "pool")
+    assert limit == MOST_DIFFERENT
     assert all(suffix in GUIDE for suffix in IMAGE_SUFFIXES | AUDIO_SUFFIXES)
 
 

@@ -210,7 +210,12 @@ class TestArrays:
 
     @pytest.mark.parametrize(
         ("array", "words"),
-        [(np.zeros((2, 2, 3)), "or rows of them, got an array [2, 2, 3]"), (np.zeros((2, 4)), "row 0: expected the shape [3]"), (np.array(["a"] * 3), "a.npy")],
+        [
+            (np.zeros((2, 2, 3)), "or rows of them, got an array [2, 2, 3]"),
+            (np.zeros((2, 4)), "or rows of them, got an array [2, 4]"),
+            (np.full((2, 3), "a"), "row 0: expected numbers"),
+            (np.array(["a"] * 3), "a.npy"),
+        ],
     )
     def test_what_does_not_fit_is_said_with_the_file(self, tmp_path, array, words):
         np.save(tmp_path / "a.npy", array)

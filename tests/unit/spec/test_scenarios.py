@@ -39,6 +39,7 @@ def test_short_forms(folder):
     assert scenario(folder, "models: [a], batch_mix: 4, shape_mix: {x: 3x20}").batch_mix == ((4, 1.0),)
     assert {name: own.weight for name, own in scenario(folder, "models: [a, b]").models.items()} == {"a": 1, "b": 1}
     assert scenario(folder, "").models is None
+    assert scenario(folder, "data: random").data == "random"
     assert scenario(folder, "slo: {error_rate: 0.01}").slo.error_rate == 0.01
 
 
@@ -81,6 +82,7 @@ def test_short_forms(folder):
         ("speed: 5", "TG008", "speed", "there is no key 'speed'"),
         ("protocol: udp", "TG011", "udp", "expected one of grpc, http"),
         ("pool: 0", "TG011", "0", "must be at least 1"),
+        ("pool: 100001", "TG011", "100001", "must be at most 100000"),
     ],
 )
 def test_a_mistake_is_one_finding_where_it_stands(folder, text, code, at, words):

@@ -66,6 +66,7 @@ def test_options_win(spec):
     assert (plan.url, plan.seed, plan.arrivals, plan.stages[-1].rate, plan.stages[-1].seconds) == ("grpc://there:1", 3, "constant", 5, 2)
     assert plan_for_spec(spec, {"users": 2}, scenario="ramp").stages == ()
     assert plan_for_spec(spec, {"rate": 2.0}, scenario="crowd").users == 0
+    assert {load.data for load in plan_for_spec(spec, {"data": "random"}, scenario="mixed").models} == {"random"}
     searched = plan_for_spec(spec, {"users": None, "stages": None}, scenario="mixed")
     assert searched.stages[-1].rate == 200
     assert plan_for_spec(spec, {"users": None, "stages": None}, scenario="ramp").stages[-1].rate == 50
