@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
-from tritongen.load.arrivals import Stage
+from tritongen.load.arrivals import Arrival, Stage, schedule, trace
 from tritongen.spec.traffic import Promises, Step, TrafficError, parse_steps
 
 Arrivals = Literal["poisson", "constant", "trace"]
@@ -140,6 +141,24 @@ def staged(steps: Sequence[Step], warmup_s: float) -> tuple[Stage, ...]:
 def parse_stages(text: str, warmup_s: float) -> tuple[Stage, ...]:
     """Stages such as `100:30s,100-400:1m,400:30s`: a rate, or a rate that changes, and for how long. Raises InputError (TG420)."""
     return staged(read(parse_steps, text), warmup_s)
+
+
+def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
+    """The requests of one of `shares` equal senders of an open loop, in order.
+
+    Raises InputError (TG420) for a trace that cannot be used; all of it is read at once, so that none breaks in the middle of a run.
+    """
+    if plan.arrivals != "trace":
+        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
+    hint = "give a file with seconds from the beginning of the run, one a line, ascending"
+    try:
+        lines = Path(plan.trace).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(f"the trace {plan.trace} cannot be read: {error}", hint) from error
+    try:
+        return iter(list(trace(lines, plan.stages, share=share, shares=shares)))
+    except ValueError as error:
+        raise problem(f"{plan.trace}: {error}", hint) from error
 
 
 def settings(plan: LoadPlan) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tritongen.errors import EnvironmentProblem, InferenceError, InputError, Mis
 from tritongen.load.engine import END_S, HERE, Machines, last_words, locust
 from tritongen.load.follow import Follower
 from tritongen.load.payloads import make_pool
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Recorder
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of
@@ -119,6 +119,10 @@ def _prepared_s(client: Client, plan: LoadPlan) -> float:
     """Make what senders will make, so that everything that is wrong is said at once and before the run; the seconds that it took. Raises InputError."""
     begin = time.perf_counter()
     problems: list[Diagnostic] = []
+    try:
+        arrivals_of(plan)
+    except InputError as error:
+        problems += error.diagnostics
     for load in plan.models:
         try:
             make_pool(plan, load, client.meta(load.model, load.version))

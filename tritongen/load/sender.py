@@ -18,17 +18,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tritongen.client.aio import AsyncClient
 from tritongen.client.calls import Infer
 from tritongen.client.endpoint import parse_url
 from tritongen.errors import TritongenError
-from tritongen.load.arrivals import Arrival, schedule, trace
+from tritongen.load.arrivals import Arrival
 from tritongen.load.clock import Timer
 from tritongen.load.payloads import make_pool
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.wire import Pool, open_pool
 
@@ -67,19 +66,13 @@ class Sender:
         self.plan = plan
         self.protocol = parse_url(plan.url).protocol
         self.start = math.inf
-        self._arrivals = self._schedule(share, shares)
+        self._arrivals = arrivals_of(plan, share, shares)
         self._users = plan.users // shares + (share < plan.users % shares)
         self._recorder = Recorder()
         self._under_way: set[asyncio.Task[None]] = set()
         self._prepared: list[Iterator[Any]] = []
         self._pick = _draws([load.part for load in plan.models], f"{plan.seed} {share}")
         self._reported_cpu, self._reported_wall = time.process_time(), time.perf_counter()
-
-    def _schedule(self, share: int, shares: int) -> Iterator[Arrival]:
-        plan = self.plan
-        if plan.arrivals == "trace":
-            return trace(Path(plan.trace).read_text(encoding="utf-8").splitlines(), plan.stages, share=share, shares=shares)
-        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
 
     async def run(self, orders: asyncio.StreamReader) -> None:
         """Prepare everything, wait for the start, send, and report until the last answer is there."""
