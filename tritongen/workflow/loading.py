@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tritongen.diagnostics import Diagnostic
-from tritongen.errors import InputError
 from tritongen.load.plan import Arrivals, LoadPlan, ModelLoad, problem, staged
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
@@ -163,8 +161,6 @@ def _samples(loaded: LoadedSpec, model: ModelSpec) -> dict[str, Any]:
 def _plan(run: Scenario, models: tuple[ModelLoad, ...], url: str, name: str = "") -> LoadPlan:
     seconds, warmup_s = run.duration_us / 1e6, run.warmup_us / 1e6
     kind, trace = run.arrivals
-    if trace:
-        _check_readable(trace)
     rate = run.rate or DEFAULT_RATE
     arrivals: Arrivals = "trace" if kind == "trace" else "constant" if kind == "constant" else "poisson"
     return LoadPlan(
@@ -181,10 +177,3 @@ def _plan(run: Scenario, models: tuple[ModelLoad, ...], url: str, name: str = ""
         deadline_s=run.deadline_us / 1e6,
         seed=run.seed,
     )
-
-
-def _check_readable(trace: str) -> None:
-    try:
-        Path(trace).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Diagnostic("TG420", f"the trace {trace} cannot be read: {error}", hint="give a text file with seconds, one a line")]) from error
