@@ -104,7 +104,7 @@ def test_who_waits_for_others_does_so_for_a_limited_time(load, tmp_path):
 
 
 def test_what_several_processes_send_is_what_one_would(tmp_path):
-    stages = (Stage(1.5, 80, 80, "even"),)
+    stages = (Stage(1.2, 80, 80, "even"),)
     with known_server(tmp_path, service_s=0.0) as server:
         plan = LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=stages, arrivals="constant", pool=2)
         result = run_load(plan, machines=Machines(2))
