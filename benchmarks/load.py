@@ -6,8 +6,8 @@ does other things, run it with `chrt -f 10`: else it measures how long these pro
 
 Cost: CPU of a sender a request, as fast as the server answers, with 16 under way. Two senders as fast as they can and a server want more than two cores, and
 requests a second say nothing about them on two. What is said instead: how many requests two processes get out of a second of CPU each, against one process
-at the same rate. That is how much more two send where each has a core, as long as nothing else that they share is the limit. Last, a sample in the recorder, and
-a report of half a second.
+at the same rate. That is how much more two send where each has a core, as long as nothing else that they share is the limit. First, a sample in the recorder,
+and a report of half a second.
 
     python benchmarks/load.py [--requests 10000] [--rates 50,200,500] [--protocols http,grpc] [--seconds 5] [--rounds 3]
 """
