@@ -56,8 +56,9 @@ def load():
         command.process.communicate()
 
 
+@pytest.mark.system
 def test_one_worker_comes_late_one_is_killed_and_one_comes_too_late(load, tmp_path):
-    port, seconds = free_port(), 3
+    port, seconds = free_port(), 12  # in which a worker that comes too late has started, on a slow machine too
     with known_server(tmp_path, service_s=0.0) as server:
         lead = ["--master", "--expect-workers", 2, "--master-bind-host", "127.0.0.1", "--master-bind-port", port]
         master = load(MODEL, "-u", server.urls["http"], "--rate", 100, "--duration", f"{seconds}s", "--warmup", 0, "--format", "json", *lead)
@@ -72,7 +73,7 @@ def test_one_worker_comes_late_one_is_killed_and_one_comes_too_late(load, tmp_pa
         time.sleep(0.6)
         os.kill(killed, signal.SIGKILL)
         lost = master.until("is lost: its worker does not answer")
-        assert time.monotonic() - begun < seconds + SOON_S / 4
+        assert time.monotonic() - begun < seconds
         code, out, _ = master.end()
         ends = [worker.end() for worker in (first, second, third)]
     data = json.loads(out)
