@@ -1,9 +1,13 @@
 """Whether `tritongen load` reports what happened, and what that costs.
 
-Truth: a server of known times (tests/known_server.py) writes down when each request arrived and was answered. For each rate, p50, p99 and p99.9 as reported,
-as the log gives them, and as the schedule gives them for one worker; then the same with a pause of two seconds. Over gRPC the log is written before grpc's own
-server sends the answer, which is in the difference. Cost: CPU of a sender a request, as fast as the server answers, with 16 under way; two processes against
-one, which says something only where the server is not the bottleneck and there are cores for all three; a sample in the recorder.
+Truth: a server of known times (tests/known_server.py) writes down when each request arrived and when its answer was handed to the kernel. For each rate, p50,
+p99 and p99.9 as reported, as the log gives them, and as the schedule gives them for one worker; then the same with a pause of two seconds. On a machine that
+does other things, run it with `chrt -f 10`: else it measures how long these processes wait for a core.
+
+Cost: CPU of a sender a request, as fast as the server answers, with 16 under way. Two senders as fast as they can and a server want more than two cores, and
+requests a second say nothing about them on two. What is said instead: how many requests two processes get out of a second of CPU each, against one process
+at the same rate. That is how much more two send where each has a core, as long as nothing else that they share is the limit. First, a sample in the recorder,
+and a report of half a second.
 
     python benchmarks/load.py [--requests 10000] [--rates 50,200,500] [--protocols http,grpc] [--seconds 5] [--rounds 3]
 """
@@ -11,6 +15,7 @@ one, which says something only where the server is not the bottleneck and there 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import statistics
 import sys
 import tempfile
@@ -22,14 +27,18 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import truth
 from known_server import MODEL, known_server
 
-from tritongen.load.plan import LoadPlan
+from tritongen.load.arrivals import Stage
+from tritongen.load.engine import Machines
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult
 from tritongen.load.run import run_load
 
 SERVICE_S = 0.001
 PAUSE = (5.0, 2.0)
+STEADY = 1000.0
 SAMPLES = 100_000
+REPORTS = 200
 
 
 def show(what: str, found: truth.Truth) -> None:
@@ -41,19 +50,35 @@ def show(what: str, found: truth.Truth) -> None:
         print(f"  p{percent:<5g} reported {reported:9.3f} ms  log {logged:9.3f} ms ({off})  schedule {simulated:9.3f} ms (ratio {reported / simulated:.4f})")
 
 
-def fastest(protocol: str, processes: int, seconds: float) -> LoadResult:
+def fastest(protocol: str, seconds: float) -> LoadResult:
     """A closed loop of 16 on a server that answers at once."""
+    return measured(LoadPlan((ModelLoad(MODEL),), protocol, users=16, seconds=seconds, pool=4), 1)
+
+
+def steady(protocol: str, seconds: float, processes: int) -> LoadResult:
+    """An open loop that every process has the same part in, however many there are, and that no core is full with."""
+    rate = STEADY * processes
+    return measured(LoadPlan((ModelLoad(MODEL),), protocol, stages=(Stage(seconds, rate, rate, "steady"),), arrivals="constant", pool=4), processes)
+
+
+def measured(plan: LoadPlan, processes: int) -> LoadResult:
+    """The plan, whose url is a protocol, on a server that answers at once."""
     with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=0.0) as server:
-        return run_load(LoadPlan(MODEL, server.urls[protocol], users=16, seconds=seconds, pool=4), processes=processes)
+        return run_load(dataclasses.replace(plan, url=server.urls[plan.url]), machines=Machines(processes))
 
 
 def cost(protocol: str, seconds: float, rounds: int) -> None:
-    """CPU a request of one sender, and two senders against one, taking turns."""
-    pairs = [(fastest(protocol, 1, seconds), fastest(protocol, 2, seconds)) for _ in range(rounds)]
-    for count, results in ((1, [one for one, _ in pairs]), (2, [two for _, two in pairs])):
-        cpu = [sum(sender.cpu_s for sender in result.senders) / sum(result.counts.values()) * 1e6 for result in results]
-        print(f"{protocol}, {count} sending, 16 under way: {spread([result.rate for result in results])} requests/s, {spread(cpu)} us CPU a request")
-    print(f"{protocol}, two processes against one: {spread([two.rate / one.rate for one, two in pairs], 2)} x the requests/s")
+    """CPU a request at the highest rate, and of one and two processes that send the same each, taking turns."""
+    results = [(fastest(protocol, seconds), steady(protocol, seconds, 1), steady(protocol, seconds, 2)) for _ in range(rounds)]
+    highest, one, two = ([cpu_us(found[index]) for found in results] for index in range(3))
+    print(f"{protocol}, 16 under way: {spread([found[0].rate for found in results])} requests/s, {spread(highest)} us CPU a request")
+    print(f"{protocol}, {STEADY:g}/s from each process: {spread(one)} us CPU a request from one, {spread(two)} from two")
+    print(f"{protocol}, two processes with a core each against one: {spread([2 * first / second for first, second in zip(one, two, strict=True)], 2)} x")
+
+
+def cpu_us(result: LoadResult) -> float:
+    """Microseconds of the senders' CPU for a request."""
+    return sum(sender.cpu_s for sender in result.senders) / sum(result.counts.values()) * 1e6
 
 
 def spread(values: Sequence[float], digits: int = 0) -> str:
@@ -70,6 +95,17 @@ def recorder_us() -> float:
     return (time.perf_counter() - start) / SAMPLES * 1e6
 
 
+def report_us() -> float:
+    """Microseconds to write, read and add what a sender reports of half a second with 250 requests."""
+    recorder, key, whole = Recorder(), Key(MODEL, "grpc", 0, "ok"), Recorder()
+    for number in range(250):
+        recorder.add(key, number / 500, 0.001 + number * 7e-6, 0.00005)
+    start = time.perf_counter()
+    for _ in range(REPORTS):
+        whole.merge(Recorder.from_json(recorder.to_json()))
+    return (time.perf_counter() - start) / REPORTS * 1e6
+
+
 def main() -> None:
     """Measure everything once."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -80,6 +116,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     print(f"a sample in the recorder: {spread([recorder_us() for _ in range(arguments.rounds)], 2)} us")
+    print(f"a report of 250 requests, written, read and added: {spread([report_us() for _ in range(arguments.rounds)])} us")
     for protocol in arguments.protocols.split(","):
         for rate in map(float, arguments.rates.split(",")):
             show(f"{protocol} at {rate:g}/s", truth.run(protocol, rate, arguments.requests / rate, service_s=SERVICE_S))

@@ -4,8 +4,9 @@
 SHA-256 of its content in a file `<name>.sha256`. `findings.txt` has a line for each finding: severity, code and place.
 
 Models are described in text. `NAME.onnx.txt` is as tests/rules/building.py reads it, or one line `mlp batch=N features=8 outputs=4` for `networks.mlp`;
-`NAME.npy.txt` is `<dtype> <values as JSON>`. `settings.json` may say `varies` (why weights are not the same everywhere: hashes and versions are then left out),
-`not_live` (why the embedded server cannot serve it) and `beside` (codes of warnings that `check` has about it, and `render` not, which knows what was meant).
+`NAME.npy.txt` is `<dtype> <values as JSON>`; other files and folders are copied. `settings.json` may say `varies` (why weights are not the same everywhere:
+hashes and versions are then left out), `not_live` (why the embedded server cannot serve it) and `beside` (codes of warnings that `check` has about it, and
+`render` not, which knows what was meant).
 
 `python tests/goldens.py` (`make golden`) writes all `expected/` anew.
 """
@@ -53,6 +54,8 @@ def build(name: str, folder: Path) -> Path:
         elif path.name.endswith(".npy.txt"):
             dtype, _, values = path.read_text().partition(" ")
             np.save(target, np.array(json.loads(values), dtype))
+        elif path.is_dir() and path.name != "expected":
+            shutil.copytree(path, folder / path.name, dirs_exist_ok=True)
         elif path.is_file() and path.name != "settings.json":
             shutil.copyfile(path, folder / path.name)
     return folder / "spec.yaml"

@@ -17,15 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import grpc
-import grpc.aio
+from hpack import Decoder, Encoder
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 from tritongen.load.clock import Timer
+from tritongen.load.wire import frames
+from tritongen.load.wire.frames import Kind, Setting
 
 ROOT = Path(__file__).parents[1]
 MODEL = "known"
-_SERVICE = "/inference.GRPCInferenceService/"
+_SERVICE, _INFER = "/inference.GRPCInferenceService/", "ModelInfer"
 
 Stalls = Sequence[tuple[float, float]]
 """Beginning and length of each pause in seconds, ascending, from the arrival of the first request."""
@@ -119,38 +120,68 @@ class Http(asyncio.Protocol):
         self._worker.done(arrived)
 
 
-class Grpc(grpc.GenericRpcHandler):
-    """All methods, as bytes."""
+_BEGIN = Encoder().encode([(":status", "200", True), ("content-type", "application/grpc", True)])
+_END = Encoder().encode([("grpc-status", "0", True)])
+"""Headers that are put into no table, and so are the same bytes in every answer."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        metadata = service_pb2.ModelMetadataResponse(name=MODEL, versions=["1"])
-        metadata.inputs.add(name="x", datatype="FP32", shape=[-1, 4])
-        metadata.outputs.add(name="y", datatype="FP32", shape=[-1, 1])
-        config = service_pb2.ModelConfigResponse(config=model_config_pb2.ModelConfig(name=MODEL, max_batch_size=8))
-        inferred = service_pb2.ModelInferResponse(model_name=MODEL, model_version="1", raw_output_contents=[bytes(4)])
-        inferred.outputs.add(name="y", datatype="FP32", shape=[1, 1])
-        self._inferred = inferred.SerializeToString()
-        self._known = {"ModelMetadata": metadata.SerializeToString(), "ModelConfig": config.SerializeToString()}
 
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        method = details.method.removeprefix(_SERVICE)
-        if method == "ModelInfer":
-            return grpc.unary_unary_rpc_method_handler(self._infer)
-        return grpc.unary_unary_rpc_method_handler(self._tell(self._known[method])) if method in self._known else None
+def grpc_answers() -> dict[str, bytes]:
+    """What is answered to each method, as messages."""
+    metadata = service_pb2.ModelMetadataResponse(name=MODEL, versions=["1"])
+    metadata.inputs.add(name="x", datatype="FP32", shape=[-1, 4])
+    metadata.outputs.add(name="y", datatype="FP32", shape=[-1, 1])
+    config = service_pb2.ModelConfigResponse(config=model_config_pb2.ModelConfig(name=MODEL, max_batch_size=8))
+    inferred = service_pb2.ModelInferResponse(model_name=MODEL, model_version="1", raw_output_contents=[bytes(4)])
+    inferred.outputs.add(name="y", datatype="FP32", shape=[1, 1])
+    return {_SERVICE + name: message.SerializeToString() for name, message in (("ModelMetadata", metadata), ("ModelConfig", config), (_INFER, inferred))}
 
-    async def _infer(self, request: bytes, context: grpc.aio.ServicerContext) -> bytes:
-        arrived, answered = time.perf_counter(), asyncio.Event()
-        self._worker.take(arrived, answered.set)
-        await answered.wait()
+
+class Grpc(asyncio.Protocol):
+    """One connection of HTTP/2. grpc's own server would write answers some hundred microseconds after they were given to it, where no log sees it."""
+
+    def __init__(self, worker: Worker, answers: dict[str, bytes]) -> None:
+        self._worker, self._answers = worker, answers
+        self._reader, self._decoder = frames.FrameReader(), Decoder()
+        self._paths: dict[int, str] = {}
+        self._greeting = frames.PREFACE
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        room = frames.number(frames.MAX_WINDOW - frames.FIRST_WINDOW)
+        transport.write(frames.settings({Setting.INITIAL_WINDOW_SIZE: frames.MAX_WINDOW}) + frames.frame(Kind.WINDOW_UPDATE, 0, 0, room))
+
+    def data_received(self, data: bytes) -> None:
+        arrived = time.perf_counter()
+        greeting = min(len(self._greeting), len(data))
+        self._greeting = self._greeting[greeting:]
+        for found in self._reader.feed(data[greeting:]):
+            self._heed(found, arrived)
+
+    def _heed(self, found: frames.Frame, arrived: float) -> None:
+        if found.kind == Kind.HEADERS:
+            self._paths[found.stream] = dict(self._decoder.decode(frames.content(found)))[":path"]
+        elif found.kind in (Kind.SETTINGS, Kind.PING) and not found.flags & frames.ACK:
+            self._transport.write(frames.frame(Kind(found.kind), frames.ACK, 0, found.payload if found.kind == Kind.PING else b""))
+        elif found.kind == Kind.RST_STREAM:
+            self._paths.pop(found.stream, None)
+        if found.kind == Kind.DATA and found.flags & frames.END_STREAM:
+            path = self._paths[found.stream]
+            if path == _SERVICE + _INFER:
+                self._worker.take(arrived, lambda: self._infer(found.stream, arrived))
+            else:
+                self._answer(found.stream)
+
+    def _infer(self, stream: int, arrived: float) -> None:
+        self._answer(stream)
         self._worker.done(arrived)
-        return self._inferred
 
-    def _tell(self, data: bytes) -> Callable:
-        async def tell(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
-            return data
-
-        return tell
+    def _answer(self, stream: int) -> None:
+        """Nothing where the stream was reset."""
+        message = self._answers.get(self._paths.pop(stream, ""))
+        if message is not None:
+            data = b"\0" + len(message).to_bytes(4, "big") + message
+            begin, end = (frames.frame(Kind.HEADERS, frames.END_HEADERS | flags, stream, block) for flags, block in ((0, _BEGIN), (frames.END_STREAM, _END)))
+            self._transport.write(begin + frames.frame(Kind.DATA, 0, stream, data) + end)
 
 
 async def run(log: Path, service_s: float, stalls: Stalls) -> None:
@@ -158,16 +189,13 @@ async def run(log: Path, service_s: float, stalls: Stalls) -> None:
     worker = Worker(service_s, stalls)
     loop = asyncio.get_running_loop()
     http = await loop.create_server(lambda: Http(worker), "127.0.0.1", 0, backlog=1024)
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers([Grpc(worker)])
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    print(json.dumps({"http": http.sockets[0].getsockname()[1], "grpc": port}), flush=True)
+    answers = grpc_answers()
+    grpc = await loop.create_server(lambda: Grpc(worker, answers), "127.0.0.1", 0, backlog=1024)
+    print(json.dumps({name: server.sockets[0].getsockname()[1] for name, server in (("http", http), ("grpc", grpc))}), flush=True)
     closed = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(closed), sys.stdin)
     await closed.read()
     log.write_text(json.dumps(worker.log))
-    await server.stop(0)
 
 
 @dataclass

@@ -11,7 +11,8 @@ from pathlib import Path
 from known_server import MODEL, Stalls, finished, known_server
 
 from tritongen.load.arrivals import ArrivalKind, Stage, schedule
-from tritongen.load.plan import LoadPlan
+from tritongen.load.engine import Machines
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.result import LoadResult, measure
 from tritongen.load.run import Progress, run_load
 
@@ -69,8 +70,8 @@ def run(
 
     stages = (Stage(seconds, rate, rate, "known"),)
     with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=service_s, stalls=stalls) as server:
-        plan = LoadPlan(MODEL, server.urls[protocol], stages=stages, arrivals=arrivals, seed=seed, pool=4, deadline_s=60)
-        result = run_load(plan, processes=processes, progress=watch)
+        plan = LoadPlan((ModelLoad(MODEL),), server.urls[protocol], stages=stages, arrivals=arrivals, seed=seed, pool=4, deadline_s=60)
+        result = run_load(plan, machines=Machines(processes), progress=watch)
     # The nearest of many looks at the clock: each comes some microseconds after the instant that it is about.
     start = min(starts)
     dues = sorted(arrival.due_s for share in range(processes) for arrival in schedule(stages, arrivals, seed=seed, share=share, shares=processes))

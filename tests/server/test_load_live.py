@@ -25,32 +25,25 @@ def server(tmp_path_factory):
 @pytest.mark.parametrize("protocol", ["grpc_url", "http_url"])
 def test_an_open_loop_sends_what_is_due_and_reports_both_sides(server, tmp_path, tritongen, protocol):
     out = tmp_path / "result.json"
-    arguments = ["--rate", 100, "--duration", "2s", "--warmup", "500ms", "--batch-mix", "1:50%,3:50%", "--slo", "p50=5s,error_rate=0%"]
+    arguments = ["--rate", 100, "--duration", "1s", "--warmup", "300ms", "--batch-mix", "1:50%,3:50%", "--slo", "p50=5s,error_rate=0%"]
     done = tritongen("load", "linear", "-u", getattr(server, protocol), *arguments, "--metrics-url", server.metrics_url, "-o", out)
     data = json.loads(out.read_text())
-    assert data["requests"]["ok"] == pytest.approx(200, abs=70)
+    assert data["requests"]["ok"] == pytest.approx(100, abs=50)
     assert data["error_rate"] == 0
     assert data["slo"]["kept"]
-    assert data["server"]["inferences"] == pytest.approx(2 * data["requests"]["ok"], rel=0.25)
+    assert data["models"][0]["server"]["inferences"] == pytest.approx(2 * data["requests"]["ok"], rel=0.25)
     assert data["latency_ms"]["p50"] > 0
     assert "requests/s sent of" in done.out
     assert done.code in (0, 1)  # a machine that is too busy makes a run invalid, which the report says
     assert ("NOT VALID" in done.out) == (done.code == 1)
 
 
-def test_several_processes_are_merged_under_locusts_master(server, tritongen):
-    done = tritongen("load", "linear", "-u", server.grpc_url, "--rate", 100, "--duration", "2s", "--warmup", "0", "--processes", 2, "--format", "json")
-    data = json.loads(done.out)
-    assert len(data["senders"]) == 2
-    assert data["requests"]["ok"] == pytest.approx(200, abs=70)
-
-
 def test_a_report_and_an_earlier_result_beside_this_one(server, tritongen, tmp_path):
     earlier, page = tmp_path / "earlier.json", tmp_path / "report.html"
-    arguments = ["load", "linear", "-u", server.grpc_url, "--duration", "1s", "--warmup", "0", "--metrics-url", server.metrics_url]
-    tritongen(*arguments, "--rate", 50, "-o", earlier)
+    arguments = ["load", "linear", "-u", server.grpc_url, "--warmup", "0", "--metrics-url", server.metrics_url]
+    tritongen(*arguments, "--rate", 50, "--duration", "1s", "-o", earlier)
     assert schemas.accepts(SCHEMA, json.loads(earlier.read_text()))
-    done = tritongen(*arguments, "--stages", "50:1s,100:1s", "--compare", earlier, "--html", page)
+    done = tritongen(*arguments, "--stages", "50:500ms,100:500ms", "--compare", earlier, "--html", page)
     assert "settings and versions that differ" in done.out
     assert "stages.1: not there, now" in done.out
     text = page.read_text()
@@ -59,14 +52,14 @@ def test_a_report_and_an_earlier_result_beside_this_one(server, tritongen, tmp_p
 
 
 def test_a_closed_loop_is_called_one(server, tritongen, tmp_path):
-    done = tritongen("load", "linear", "-u", server.http_url, "--users", 4, "--duration", "1s", "--warmup", "0", "-o", tmp_path / "result.json")
+    done = tritongen("load", "linear", "-u", server.http_url, "--users", 4, "--duration", "500ms", "--warmup", "0", "-o", tmp_path / "result.json")
     assert "closed loop of 4 users" in done.out
     (stage,) = json.loads((tmp_path / "result.json").read_text())["stages"]
     assert stage["latency_ms"]["count"] > 0
 
 
 def test_a_promise_that_is_not_kept_is_exit_1(server, tritongen):
-    done = tritongen("load", "linear", "-u", server.grpc_url, "--rate", 50, "--duration", "1s", "--warmup", "0", "--slo", "p50=1us")
+    done = tritongen("load", "linear", "-u", server.grpc_url, "--rate", 50, "--duration", "500ms", "--warmup", "0", "--slo", "p50=1us")
     assert done.code == 1
     assert "SLO MISSED: p50 is" in done.out
 

@@ -1,123 +1,132 @@
-"""`tritongen load MODEL -u URL`."""
+"""`tritongen load SPEC|MODEL -u URL`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tritongen import __version__
+from tritongen.cli.load_machines import MachineOptions, machine_options
 from tritongen.cli.load_output import LoadOutput
 from tritongen.cli.options import SPEC, OutputPath
 
 if TYPE_CHECKING:
-    from tritongen.load.arrivals import Stage
+    from tritongen.load.engine import Machines
     from tritongen.load.plan import LoadPlan
     from tritongen.load.result import LoadResult
     from tritongen.load.run import Progress
 
-_DEFAULT_URL = "grpc://127.0.0.1:8001"
-_DEFAULT_RATE = 50.0
+_CLEAR = "\r\x1b[K"
 
 
 @click.command("load")
-@click.argument("model")
-@click.option("-u", "--url", default=_DEFAULT_URL, show_default=True, help="The server: grpc://host:8001 or http://host:8000 (grpcs:// and https:// for TLS).")
-@click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), help=f"Requests a second, whether or not earlier ones were answered. Default: {_DEFAULT_RATE:g}."
-)
+@click.argument("target", metavar="SPEC|MODEL", required=False)
+@click.option("--scenario", default="", help="The load test of the spec that is run. Default: the only one.")
+@click.option("--model", default="", help="A model of the spec, in place of a scenario.")
+@click.option("-u", "--url", default="", help="The server: grpc://host:8001 or http://host:8000 (grpcs:// and https:// for TLS). Default: this machine, gRPC.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Requests a second, whether or not earlier ones were answered. Default: 50.")
 @click.option("--users", type=click.IntRange(min=1), help="A closed loop instead: so many requests under way, each sent when the one before was answered.")
 @click.option("--stages", help="Rates after one another: RATE:DURATION, or FROM-TO:DURATION for a ramp, such as 100:30s,100-400:1m.")
 @click.option("--find-max", is_flag=True, help="Search the highest rate that keeps the SLO, from --rate on, with runs of --duration each.")
-@click.option("--duration", default="30s", show_default=True, help="Length of the measured time, for --rate and --users.")
-@click.option("--warmup", default="5s", show_default=True, help="Time before it, whose requests are in no result.")
-@click.option("--arrivals", default="poisson", show_default=True, help="poisson (independent users), constant, or trace:FILE (seconds, one a line).")
-@click.option("--batch-mix", default="1", show_default=True, help="Rows of a request, such as 1:70%,8:30%.")
+@click.option("--duration", help="Length of the measured time, for --rate and --users. Default: 30s.")
+@click.option("--warmup", help="Time before it, whose requests are in no result. Default: 5s.")
+@click.option("--arrivals", help="poisson (independent users), constant, or trace:FILE (seconds, one a line). Default: poisson.")
+@click.option("--batch-mix", help="Rows of a request, such as 1:70%,8:30%. Default: 1.")
 @click.option(
     "--shape-mix", metavar="NAME=3x48x320:70%,3x48x640:30%", multiple=True, help="Sizes of an input's variable dimensions, without the batch dimension."
 )
-@click.option("--data", default="random", show_default=True, help="Inputs: random, a .npz file, or a folder of NAME.npy files.")
 @click.option(
-    "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that send, under a master of Locust's where there are several."
+    "--data",
+    help="Inputs: random, an .npz file, or a folder with NAME.npy or a folder NAME of pictures, recordings, texts or arrays for each."
+    " Default: the spec's samples.",
 )
-@click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not.")
-@click.option("--deadline", default="10s", show_default=True, help="When a request is given up, from its scheduled instant.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of arrivals and random inputs.")
+@click.option("--pool", type=click.IntRange(1, 100_000), help="How many different requests to each model are prepared. Default: 64.")
+@machine_options
+@click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not. Default: what the spec promises.")
+@click.option("--deadline", help="When a request is given up, from its scheduled instant. Default: 10s.")
+@click.option("--seed", type=int, help="Seed of arrivals, random inputs and the order of files. Default: 0.")
 @click.option("--metrics-url", default="", help="The server's metrics page. Default: port 8002 of its host.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is printed.")
 @click.option("-o", "--output", type=OutputPath(), help="File to write the result to, as JSON (docs/load_result.schema.json).")
 @click.option("--html", type=OutputPath(), help="File to write a report with charts to, which needs no network.")
 @click.option("--compare", type=SPEC, metavar="FILE.json", help="An earlier result (-o), shown beside this one. The exit code does not depend on it.")
 def command(
+    target: str | None,
+    scenario: str,
     model: str,
     url: str,
     rate: float | None,
     users: int | None,
     stages: str | None,
     find_max: bool,
-    duration: str,
-    warmup: str,
-    arrivals: str,
-    batch_mix: str,
+    duration: str | None,
+    warmup: str | None,
+    arrivals: str | None,
+    batch_mix: str | None,
     shape_mix: Sequence[str],
-    data: str,
-    processes: int,
+    data: str | None,
+    pool: int | None,
+    where: MachineOptions,
     slo: str | None,
-    deadline: str,
-    seed: int,
+    deadline: str | None,
+    seed: int | None,
     metrics_url: str,
     form: str,
     output: Path | None,
     html: Path | None,
     compare: Path | None,
 ) -> int:
-    """Load MODEL with requests that arrive on a schedule, and print its true tail.
+    """Load a model, or run a scenario of a spec: requests arrive on a schedule, and the true tail is printed.
 
-    Latencies count from the instant at which a request was due, so that a server that stands still is seen. Exit code 1: the SLO was missed, or the run says
-    more about this machine than about the server.
+    Latencies count from the instant at which a request was due, so that a server that stands still is seen. Options override what the scenario says. Exit
+    code 1: the SLO was missed, or the run says more about this machine than about the server.
     """
-    from tritongen.load.plan import LoadPlan, Slo, parse_slo
+    if where.worker:
+        where.work()
+        return 0
+    if target is None:
+        raise click.UsageError("Missing argument 'SPEC|MODEL'.")
     from tritongen.load.run import run_load
 
     if find_max and (users or stages):
         raise click.UsageError("--find-max searches an open loop's rate; --users and --stages say another thing")
     if sum(option is not None for option in (rate, users, stages)) > 1:
         raise click.UsageError("--rate, --users and --stages exclude one another: a run is an open loop of one rate, a closed loop, or stages")
-    seconds, warmup_s, deadline_s = _seconds(duration, "--duration"), _seconds(warmup, "--warmup", zero=True), _seconds(deadline, "--deadline")
-    kind, trace = _arrivals(arrivals)
-    plan = LoadPlan(
-        model,
-        url,
-        stages=() if users else _stages(stages, rate, seconds, warmup_s),
-        users=users or 0,
-        seconds=seconds if users else 0.0,
-        warmup_s=warmup_s if users else 0.0,
-        arrivals=kind,  # type: ignore[arg-type]
-        trace=trace,
-        batch_mix=_batches(batch_mix),
-        shape_mix=_shapes(shape_mix),
-        data=data,
-        deadline_s=deadline_s,
-        seed=seed,
-        slo=parse_slo(slo) if slo else Slo(),
-    )
+    given = {
+        "rate": rate,
+        "users": users,
+        "stages": _read("parse_steps", stages),
+        "duration_us": _microseconds(duration, "--duration"),
+        "warmup_us": _microseconds(warmup, "--warmup", zero=True),
+        "arrivals": _read("parse_arrivals", arrivals),
+        "batch_mix": _read("parse_batch_mix", batch_mix),
+        "shape_mix": _shapes(shape_mix),
+        "data": data,
+        "pool": pool,
+        "slo": _read("parse_slo", slo),
+        "deadline_us": _microseconds(deadline, "--deadline"),
+        "seed": seed,
+    }
+    plan = _plan(target, scenario, model, url, {name: value for name, value in given.items() if value is not None}, find_max=find_max)
     outputs = LoadOutput.prepare(form, output, html, compare)
     if find_max:
-        return _find_max(plan, rate or _DEFAULT_RATE, seconds, warmup_s, processes, metrics_url, outputs)
-    result = run_load(plan, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
+        *before, measured = plan.stages
+        return _find_max(plan, measured.rate, measured.seconds, sum(stage.seconds for stage in before), where.machines, metrics_url, outputs)
+    result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
     outputs.result(result)
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
 
 
-def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, processes: int, metrics_url: str, outputs: LoadOutput) -> int:
+def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, machines: Machines, metrics_url: str, outputs: LoadOutput) -> int:
     from tritongen.load.findmax import find_max
     from tritongen.load.run import run_load
     from tritongen.report.load import format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
-        result = run_load(probe, processes=processes, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
+        result = run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
         click.echo(format_probe(result), err=outputs.form == "json")
         return result
 
@@ -126,75 +135,71 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
     return 0 if found.rate else 1
 
 
-def _seconds(text: str, option: str, *, zero: bool = False) -> float:
+def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any], *, find_max: bool) -> LoadPlan:
+    from tritongen.workflow.loading import plan_for_model, plan_for_spec
+
+    if find_max and "rate" not in given:
+        given["users"] = given["stages"] = None
+    # No model of Triton's has a slash in its name.
+    if target.endswith((".yaml", ".yml")) or "/" in target:
+        if scenario and model:
+            raise click.UsageError("--scenario and --model exclude one another: a scenario says which models it loads")
+        return plan_for_spec(Path(target), given, scenario=scenario, model=model, url=url)
+    if scenario or model:
+        raise click.UsageError(f"--{'scenario' if scenario else 'model'} is of a spec, and {target!r} is the name of a model: give the spec's file")
+    return plan_for_model(target, given, url=url)
+
+
+def _read(parser: str, text: str | None) -> Any:
+    """What a parser of `spec.traffic` makes of an option that was given."""
+    if text is None:
+        return None
+    from tritongen.load.plan import read
+    from tritongen.spec import traffic
+
+    return read(getattr(traffic, parser), text)
+
+
+def _microseconds(text: str | None, option: str, *, zero: bool = False) -> int | None:
     from tritongen.spec.units import parse_duration
 
+    if text is None:
+        return None
     try:
-        seconds = 0.0 if zero and text == "0" else parse_duration(text) / 1e6
+        length = 0 if zero and text == "0" else parse_duration(text)
     except ValueError as error:
         raise click.UsageError(f"{option}: {error}") from error
-    if seconds <= 0 and not zero:
+    if not length and not zero:
         raise click.UsageError(f"{option}: it must be above 0")
-    return seconds
+    return length
 
 
-def _arrivals(text: str) -> tuple[str, str]:
-    kind, _, path = text.partition(":")
-    if kind == "trace" and path:
-        try:
-            Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"--arrivals: {path} cannot be read: {error}") from error
-        return kind, path
-    if kind not in ("poisson", "constant") or path:
-        raise click.UsageError(f"--arrivals {text!r}: write poisson, constant or trace:FILE")
-    return kind, ""
-
-
-def _stages(stages: str | None, rate: float | None, seconds: float, warmup_s: float) -> tuple[Stage, ...]:
-    from tritongen.load.plan import parse_stages
-
-    return parse_stages(stages or f"{rate or _DEFAULT_RATE!r}:{seconds!r}s", warmup_s)
-
-
-def _batches(text: str) -> tuple[tuple[int, float], ...]:
-    from tritongen.load.plan import parse_mix
-
-    mix = parse_mix(text)
-    if not all(rows.isdecimal() and int(rows) >= 1 for rows, _ in mix):
-        raise click.UsageError(f"--batch-mix {text!r}: a batch is a whole number of rows, such as 1:70%,8:30%")
-    return tuple((int(rows), part) for rows, part in mix)
-
-
-def _shapes(entries: Sequence[str]) -> tuple[tuple[dict[str, tuple[int, ...]], float], ...]:
-    """Every combination of the inputs' shapes, with the product of their parts."""
-    from tritongen.load.plan import parse_mix
-
-    mixes: list[tuple[dict[str, tuple[int, ...]], float]] = [({}, 1.0)]
+def _shapes(entries: Sequence[str]) -> dict[str, Any] | None:
+    """The mix of each input's sizes, by its name."""
+    mixes = {}
     for entry in entries:
         name, _, text = entry.partition("=")
-        parsed = parse_mix(text)
-        if not name or not all(all(size.isdecimal() and int(size) >= 1 for size in shape.split("x")) for shape, _ in parsed):
+        if not name or not text:
             raise click.UsageError(f"--shape-mix {entry!r}: write NAME=3x48x320, or NAME=3x48x320:70%,3x48x640:30%")
-        mixes = [({**known, name: tuple(map(int, shape.split("x")))}, part * more) for known, part in mixes for shape, more in parsed]
-    return tuple(mixes) if entries else ()
+        mixes[name] = _read("parse_shape_mix", text)
+    return mixes or None
 
 
 def _progress(plan: LoadPlan) -> Callable[[Progress], None]:
-    """A line that is written over several times a second, on a terminal only."""
+    """What happens to workers, at once; and a line that is written over several times a second, on a terminal only."""
     import sys
 
-    if not sys.stderr.isatty():
-        return lambda progress: None
+    terminal = sys.stderr.isatty()
 
     def show(progress: Progress) -> None:
         from tritongen.load.result import measure
 
+        for text in progress.news:
+            click.echo(f"{_CLEAR if terminal else ''}{text}", err=True)
         latest = progress.latest.total()
         errors = sum(progress.recorder.messages.values())
-        elapsed = max(progress.elapsed_s, 0.0)
-        sent = latest.get_total_count()
-        if sent or progress.elapsed_s < 0:
+        if terminal and (latest.count or progress.elapsed_s < 0):
+            elapsed = max(progress.elapsed_s, 0.0)
             text = f"\r{elapsed:6.1f} of {plan.length_s:g} s   p99 {measure(latest, 'p99'):8.2f} ms   under way {progress.under_way:4}   errors {errors}   "
             click.echo(text, nl=False, err=True)
 

@@ -50,6 +50,13 @@ class EarlierServer(_Part):
     average_batch: float = Field(ge=0)
 
 
+class EarlierModel(_Part):
+    """One model's part of the run."""
+
+    model: str
+    server: EarlierServer | None
+
+
 class Earlier(_Part):
     """What a comparison needs of a result that `LoadResult.to_json` wrote."""
 
@@ -63,7 +70,7 @@ class Earlier(_Part):
     rate: float = Field(ge=0)
     error_rate: float = Field(ge=0, le=1)
     latency_ms: EarlierLatency
-    server: EarlierServer | None
+    models: list[EarlierModel]
 
 
 @dataclass(frozen=True)
@@ -167,8 +174,10 @@ def compare(earlier: Earlier, path: Path, now: LoadResult) -> Comparison:
     for name, before in earlier.latency_ms.measures().items():
         figures.append(Figure(name, "ms", before, latency.get(name), _thin(name, earlier.latency_ms.count, latency["count"])))
     figures.append(Figure("errors", "%", earlier.error_rate * 100, now.error_rate * 100))
-    batch = earlier.server.average_batch if earlier.server else None
-    figures.append(Figure("average batch", "rows", batch or None, (now.server.average_batch or None) if now.server else None))
+    before_by_model = {part.model: part.server.average_batch for part in earlier.models if part.server}
+    for part in now.models:
+        name = f"average batch of {part.load.model}" if len(now.models) > 1 else "average batch"
+        figures.append(Figure(name, "rows", before_by_model.get(part.load.model) or None, (part.server.average_batch or None) if part.server else None))
     notes = [f"the earlier run is not valid: {reason}" for reason in earlier.invalid]
     notes += [] if earlier.complete else ["the earlier run did not come to its end"]
     notes += [f"this run is not valid: {reason}" for reason in now.invalid]

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hdrh.histogram import HdrHistogram
-
 from tritongen.load.arrivals import Stage
-from tritongen.load.plan import MOST_RATE, LoadPlan, problem
-from tritongen.load.recorder import DIGITS, HIGHEST_US
+from tritongen.load.histogram import Histogram
+from tritongen.load.plan import LoadPlan, problem
 from tritongen.load.result import LoadResult, measure
+from tritongen.spec.traffic import MOST_RATE
 
 _PRECISION = 1.05
 _MOST_PROBES = 24
@@ -53,7 +52,7 @@ def find_max(plan: LoadPlan, *, first_rate: float, seconds: float, warmup_s: flo
 
     Starts at `first_rate`, doubles (or halves) until one rate is kept and another is not, and bisects until they are within 5 %.
     """
-    if not plan.slo.percentiles and plan.slo.error_rate is None:
+    if not plan.promises:
         raise problem("the highest rate that keeps an SLO needs one", "add --slo p99=20ms")
     probes: list[Probe] = []
 
@@ -80,13 +79,13 @@ def find_max(plan: LoadPlan, *, first_rate: float, seconds: float, warmup_s: flo
 
 def _growing(result: LoadResult) -> tuple[str, ...]:
     """Whether the tail of the second half is much above that of the first: a queue that grows breaks every promise in time."""
-    limits = [(name, limit) for name, limit in result.plan.slo.percentiles.items() if name.startswith("p")]
+    limits = [(name, limit) for load in result.plan.models for name, limit in load.slo.percentiles.items() if name.startswith("p")]
     if not limits:
         return ()
-    name, limit = limits[-1]
+    name, limit = max(limits, key=lambda entry: (float(entry[0][1:]), -entry[1]))
     seconds = [second for _, second in sorted(result.recorder.seconds.items())]
     half = len(seconds) // 2
-    first, second = HdrHistogram(1, HIGHEST_US, DIGITS), HdrHistogram(1, HIGHEST_US, DIGITS)
+    first, second = Histogram(), Histogram()
     for index, entry in enumerate(seconds):
         (first if index < half else second).add(entry.latencies)
     before, after = measure(first, name), measure(second, name)

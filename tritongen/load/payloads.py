@@ -1,108 +1,223 @@
-"""The requests of a load test, made before the clock starts: arrays by the plan's mixes, from given data or seeded random values."""
+"""The requests of a load test, made before the clock starts: arrays by the plan's mixes, from files, samples or seeded random values."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from tritongen.client.metadata import ModelMeta
-from tritongen.client.requests import prepare
-from tritongen.load.plan import LoadPlan, problem
+from tritongen.client.metadata import ModelMeta, TensorMeta
+from tritongen.client.requests import array_bytes, prepare
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InputError
+from tritongen.load.plan import LoadPlan, ModelLoad, problem
 from tritongen.samples import Array, SampleError, as_array, random_values
+from tritongen.samples.files import Item, Wanted, array_items, items_of, load_archive, load_array
+from tritongen.spec.samples import SampleFiles
+from tritongen.spec.scenarios import RANDOM
 
-_KINDS = (".npy",)
+MOST_POOL_BYTES = 1 << 30
+"""Memory for the requests to one model in one process."""
+_MOST_PROBLEMS = 10
+
+Sizes = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Payload:
-    """One request's inputs. `label` says which entry of the mixes it is of."""
+class _Request:
+    """One request before its arrays are made: rows, sizes by input, and the number of its first item of files."""
 
-    arrays: Mapping[str, Array]
     rows: int
-    label: str
+    sizes: Sizes
+    first: int
 
 
-def make_pool(plan: LoadPlan, meta: ModelMeta, known: Mapping[str, Sequence[int]], samples: Mapping[str, object]) -> list[Payload]:
-    """The plan's pool of payloads, in the order in which they are sent round and round.
+@dataclass
+class _Given:
+    """What is known of the inputs: items of files, in the order in which they are sent, and single values."""
 
-    Args:
-        plan: mixes, data, size and seed of the pool.
-        meta: what the server says about the model.
-        known: sizes of one item by input, for inputs with variable dimensions that the mixes leave out.
-        samples: values of inputs that cannot be guessed.
+    items: dict[str, Sequence[Item]] = field(default_factory=dict)
+    values: dict[str, Array] = field(default_factory=dict)
 
-    Raises InputError (TG420) where sizes are missing or data does not fit, InvalidInput where a request does not.
+
+def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> list[Mapping[str, Array]]:
+    """The requests to one model, in the order in which they are sent round and round: arrays by input name.
+
+    Sizes that neither the mixes nor the files give are those of the model's own warmup; values that the config carries stand for inputs that have no sample.
+    Raises InputError: TG420 where sizes are missing or mixes do not fit, TG423 where data does not; InvalidInput where a request does not fit the model.
     """
     rng = np.random.default_rng(plan.seed)
     order = random.Random(plan.seed)  # noqa: S311 - no secret
-    given = _read(plan.data, meta)
-    batches = [rows for rows, _ in plan.batch_mix]
-    shapes = plan.shape_mix or (({}, 1.0),)
-    pool = []
-    for index in range(plan.pool):
-        rows = order.choices(batches, [part for _, part in plan.batch_mix])[0]
-        chosen = order.choices([entry for entry, _ in shapes], [part for _, part in shapes])[0]
-        arrays = {tensor.name: _input(meta, tensor.name, rows, {**known, **chosen}, given, samples, index, rng) for tensor in meta.inputs}
-        prepared = prepare(meta, arrays)
-        if meta.max_batch_size and rows > meta.max_batch_size:
-            hint = "write a --batch-mix of smaller ones, or fewer `rows` of a Locust user"
-            raise problem(f"a batch of {rows} rows is more than the model takes ({meta.max_batch_size})", hint)
-        pool.append(Payload(prepared.arrays, rows if meta.max_batch_size else 1, f"{rows} rows" if meta.max_batch_size else ""))
+    _check_rows(load, meta)
+    given = _given(load, meta, order)
+    pool: list[Mapping[str, Array]] = []
+    used, read = 0, _Reader(meta, given)
+    for request in _requests(plan, load, meta, order):
+        arrays = {tensor.name: _input(meta, tensor, request, given, read, rng) for tensor in meta.inputs}
+        if read.problems:
+            continue  # only to find what else cannot be read
+        pool.append(prepare(meta, arrays).arrays)
+        used += sum(map(array_bytes, pool[-1].values()))
+        if used + read.used > MOST_POOL_BYTES:
+            hint = f"prepare fewer with --pool {max(len(pool) // 2, 1)}, or send smaller ones"
+            raise problem(f"{plan.pool} requests take more than {MOST_POOL_BYTES >> 30} GiB of memory", hint, model=meta.name)
+    if read.problems:
+        raise InputError(read.problems[:_MOST_PROBLEMS])
     return pool
 
 
-def _input(
-    meta: ModelMeta,
-    name: str,
-    rows: int,
-    sizes: Mapping[str, Sequence[int]],
-    given: Mapping[str, Array],
-    samples: Mapping[str, object],
-    index: int,
-    rng: np.random.Generator,
-) -> Array:
-    tensor = meta.inputs_by_name[name]
-    batched = meta.max_batch_size > 0
-    item = tensor.shape[1:] if batched else tensor.shape
-    if name in given:
-        data = given[name]
-        if not batched:
-            return data
-        return np.take(data, [(index * rows + row) % len(data) for row in range(rows)], axis=0)
-    if name in samples:
-        try:
-            one = as_array(samples[name], tensor.dtype, item)
-        except SampleError as error:
-            raise problem(f"the sample of input '{name}' does not fit: {error}", "correct it in the spec's samples") from error
-        return np.repeat(one[np.newaxis], rows, axis=0) if batched else one
-    shape = tuple(sizes.get(name, item))
-    if len(shape) != len(item) or -1 in shape:
-        example = "x".join("?" if size == -1 else str(size) for size in item)
-        hint = f"give it with --shape-mix {name}={example}, as `shapes` of a Locust user, or in the spec's shapes"
-        raise problem(f"the size of input '{name}' {list(item)} is not known", hint)
-    return random_values(tensor.dtype, (rows, *shape) if batched else shape, rng)
+def _check_rows(load: ModelLoad, meta: ModelMeta) -> None:
+    rows = max(rows for rows, _ in load.batch_mix)
+    if rows > max(meta.max_batch_size, 1):
+        most = f"the model takes ({meta.max_batch_size})" if meta.max_batch_size else "a model takes that does not batch"
+        raise problem(f"a batch of {rows} rows is more than {most}", "write a --batch-mix of smaller ones, or fewer `rows` of a Locust user", model=meta.name)
 
 
-def _read(data: str, meta: ModelMeta) -> dict[str, Array]:
-    """Arrays by input name from a .npz file, or from a folder with NAME.npy files; rows first where the model batches."""
-    if data == "random":
-        return {}
-    path = Path(data)
+def _requests(plan: LoadPlan, load: ModelLoad, meta: ModelMeta, order: random.Random) -> Iterator[_Request]:
+    shapes = load.shape_mix or (({}, 1.0),)
+    first = 0
+    for _ in range(plan.pool):
+        rows = order.choices([rows for rows, _ in load.batch_mix], [part for _, part in load.batch_mix])[0]
+        chosen = order.choices([entry for entry, _ in shapes], [part for _, part in shapes])[0]
+        yield _Request(rows, {**meta.warmup_shapes, **chosen}, first)
+        first += rows
+
+
+def _item_shape(meta: ModelMeta, tensor: TensorMeta) -> tuple[int, ...]:
+    return tensor.shape[1:] if meta.max_batch_size else tensor.shape
+
+
+def _given(load: ModelLoad, meta: ModelMeta, order: random.Random) -> _Given:
+    """The files and values of the plan. Raises InputError (TG423) with everything that is wrong with them."""
+    found, problems = _Given(), []
     try:
-        if path.is_dir():
-            found = {file.stem: np.load(file, allow_pickle=False) for file in sorted(path.iterdir()) if file.suffix in _KINDS}
-        else:
-            with np.load(path, allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError, TypeError) as error:
-        raise problem(f"{data} cannot be read: {error}", "give a .npz file, or a folder of NAME.npy files, with one array for each input") from error
+        found.items.update(_data(load, meta))
+    except SampleError as error:
+        problems.append(_unfit(meta, str(error)))
+    for name, value in {**meta.samples, **load.samples}.items():
+        tensor = meta.inputs_by_name.get(name)
+        if tensor is None or name in found.items or (isinstance(value, dict) and load.data == RANDOM):
+            continue
+        wanted = Wanted(name, tensor.dtype, _item_shape(meta, tensor))
+        try:
+            if isinstance(value, dict):
+                found.items[name] = items_of(Path(value["files"]), SampleFiles.model_validate(value), wanted)
+            else:
+                found.values[name] = as_array(value, wanted.dtype, wanted.item)
+        except SampleError as error:
+            problems.append(_unfit(meta, f"the sample of input '{name}' does not fit: {error}"))
+    problems += _different_numbers(meta, found.items)
+    if problems:
+        raise InputError(problems)
+    for number in sorted({len(items) for items in found.items.values()}):
+        places = order.sample(range(number), number)
+        found.items.update({name: [items[place] for place in places] for name, items in found.items.items() if len(items) == number})
+    return found
+
+
+def _data(load: ModelLoad, meta: ModelMeta) -> dict[str, Sequence[Item]]:
+    """The items that `data` names, by input. Raises SampleError."""
+    if load.data in ("", RANDOM):
+        return {}
+    path = Path(load.data)
+    wanted = {tensor.name: Wanted(tensor.name, tensor.dtype, _item_shape(meta, tensor)) for tensor in meta.inputs}
+    files = {name: SampleFiles.model_validate({**_keys(load.samples.get(name)), "files": str(path)}) for name in wanted}
+    if path.suffix == ".npz":
+        arrays = load_archive(path)
+        _check_names(path, arrays, meta, "arrays")
+        return {name: array_items(array, path, wanted[name], name) for name, array in arrays.items()}
+    if path.is_dir():
+        inside = {each.stem if each.suffix == ".npy" and each.is_file() else each.name: each for each in sorted(path.iterdir()) if each.name[0] != "."}
+        if inside.keys() & wanted.keys() or len(wanted) > 1:
+            _check_names(path, inside, meta, "entries")
+            return {name: _entry(each, files[name], wanted[name]) for name, each in inside.items()}
+    if len(wanted) > 1:
+        raise SampleError(
+            f"{path} is one file, and the model has the inputs {', '.join(wanted)}: give an .npz file, or a folder with NAME.npy or NAME/ for each"
+        )
+    (name,) = wanted
+    return {name: items_of(path, files[name], wanted[name])}
+
+
+def _keys(sample: object) -> Mapping[str, object]:
+    """How the spec has files of an input read; nothing where it has a plain value."""
+    return sample if isinstance(sample, dict) else {}
+
+
+def _entry(path: Path, how: SampleFiles, wanted: Wanted) -> Sequence[Item]:
+    return array_items(load_array(path), path, wanted) if path.suffix == ".npy" and path.is_file() else items_of(path, how, wanted)
+
+
+def _check_names(path: Path, found: Mapping[str, object], meta: ModelMeta, what: str) -> None:
     unknown = sorted(found.keys() - meta.inputs_by_name.keys())
     if unknown or not found:
         have = ", ".join(meta.inputs_by_name)
-        what = f"{data} has arrays that are no inputs: {', '.join(unknown)}" if unknown else f"{data} has no arrays"
-        raise problem(what, f"name them as the model's inputs: {have}")
-    return {name: as_array(array, meta.inputs_by_name[name].dtype, None) for name, array in found.items()}
+        wrong = f"has {what} that are no inputs: {', '.join(unknown[:_MOST_PROBLEMS])}" if unknown else f"has no {what}"
+        raise SampleError(f"{path} {wrong}; name them as the model's inputs: {have}")
+
+
+def _different_numbers(meta: ModelMeta, items: Mapping[str, Sequence[Item]]) -> list[Diagnostic]:
+    """Items of several inputs belong together by their number; a single one goes with all."""
+    numbers = {name: len(found) for name, found in items.items() if len(found) > 1}
+    if len(set(numbers.values())) < 2:
+        return []
+    have = ", ".join(f"'{name}' has {number}" for name, number in numbers.items())
+    return [_unfit(meta, f"the inputs have different numbers of items: {have}", "give every input as many, or a single one for all requests")]
+
+
+def _unfit(meta: ModelMeta, message: str, hint: str = "correct the files, or how the spec's `samples` has them read") -> Diagnostic:
+    return Diagnostic("TG423", message, hint=hint, consequence="nothing was sent", model=meta.name)
+
+
+class _Reader:
+    """Items of files as arrays, each read once."""
+
+    def __init__(self, meta: ModelMeta, given: _Given) -> None:
+        self._meta, self._given = meta, given
+        self._read: dict[tuple[str, int, tuple[int, ...]], Array] = {}
+        self.problems: list[Diagnostic] = []
+        self.used = 0
+
+    def item(self, name: str, number: int, sizes: Sequence[int]) -> Array | None:
+        """One item; None, and a problem, where it cannot be read."""
+        items = self._given.items[name]
+        key = (name, number % len(items), tuple(sizes))
+        if key not in self._read:
+            try:
+                self._read[key] = items[key[1]].array(sizes)
+            except SampleError as error:
+                found = _unfit(self._meta, f"input '{name}': {error}")
+                self.problems += [found] if found not in self.problems else []
+                return None
+            self.used += array_bytes(self._read[key])
+        return self._read[key]
+
+
+def _input(meta: ModelMeta, tensor: TensorMeta, request: _Request, given: _Given, read: _Reader, rng: np.random.Generator) -> Array:
+    name, item, batched = tensor.name, _item_shape(meta, tensor), meta.max_batch_size > 0
+    if name in given.items:
+        rows = [read.item(name, request.first + row, request.sizes.get(name, ())) for row in range(request.rows)]
+        return _stacked(meta, name, [row for row in rows if row is not None], batched=batched, read=read)
+    if name in given.values:
+        return np.repeat(given.values[name][np.newaxis], request.rows, axis=0) if batched else given.values[name]
+    shape = tuple(request.sizes.get(name, item))
+    if len(shape) != len(item) or -1 in shape:
+        example = "x".join("?" if size == -1 else str(size) for size in item)
+        hint = f"give it with --shape-mix {name}={example}, as `shapes` of a Locust user, or in the spec's shapes"
+        raise problem(f"the size of input '{name}' {list(item)} is not known", hint, model=meta.name)
+    return random_values(tensor.dtype, (request.rows, *shape) if batched else shape, rng)
+
+
+def _stacked(meta: ModelMeta, name: str, rows: Sequence[Array], *, batched: bool, read: _Reader) -> Array:
+    """Rows as one array; an empty one where there are problems already."""
+    if read.problems or not rows:
+        return np.empty(0)
+    shapes = sorted({row.shape for row in rows})
+    if len(shapes) > 1:
+        message = f"input '{name}': items of different sizes meet in a request of {len(rows)} rows: {', '.join(map(str, shapes[:3]))}"
+        read.problems.append(_unfit(meta, message, f"give one size with --shape-mix {name}=..., or send one row (--batch-mix 1)"))
+        return np.empty(0)
+    return np.stack(rows) if batched else rows[0]

@@ -4,27 +4,53 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
-from tritongen.load.arrivals import Stage
-from tritongen.spec.units import parse_duration
+from tritongen.load.arrivals import Arrival, Stage, schedule, trace
+from tritongen.spec.traffic import Promises, Step, TrafficError, parse_steps
 
 Arrivals = Literal["poisson", "constant", "trace"]
-MOST_RATE = 1_000_000.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Slo:
-    """What a run must keep. `percentiles` maps `p99` and the like to milliseconds; `error_rate` is a part of 1."""
+class ModelLoad:
+    """What is sent to one model, and what it must keep.
 
-    percentiles: Mapping[str, float] = field(default_factory=dict)
-    error_rate: float | None = None
+    Attributes:
+        model: its name.
+        version: its version; empty for the server's choice.
+        part: its part of all requests, in proportion to the other models'.
+        batch_mix: rows of a request, with their parts of 1.
+        shape_mix: sizes of inputs with variable dimensions by input, one entry for each combination that is mixed, with its part of 1.
+        data: path of a folder, .npz or other file with inputs; `random` for seeded random values; empty for the samples, and random values for other inputs.
+        samples: what the spec gives for inputs, by name: plain values, or the keys of its `samples` with the path of their files.
+        slo: what must be kept.
+        slo_from: where the promise was made, for reports; empty where none was.
+    """
+
+    model: str
+    version: str = ""
+    part: float = 1.0
+    batch_mix: tuple[tuple[int, float], ...] = ((1, 1.0),)
+    shape_mix: tuple[tuple[Mapping[str, Sequence[int]], float], ...] = ()
+    data: str = ""
+    samples: Mapping[str, Any] = field(default_factory=dict)
+    slo: Promises = field(default_factory=Promises)
+    slo_from: str = ""
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> ModelLoad:
+        """What `dataclasses.asdict` made of one, after JSON."""
+        batches = tuple((rows, part) for rows, part in data["batch_mix"])
+        shapes = tuple((shapes, part) for shapes, part in data["shape_mix"])
+        return cls(**{**data, "batch_mix": batches, "shape_mix": shapes, "slo": Promises(**data["slo"])})
 
 
 @dataclass(frozen=True)
@@ -32,47 +58,49 @@ class LoadPlan:
     """One load test.
 
     Attributes:
-        model: the model's name.
-        version: its version; empty for the server's choice.
+        models: the models, with what is sent to each; requests are mixed by their parts.
         url: the server's address.
-        stages: the rates, warmup first; empty in a closed loop.
+        scenario: the scenario of a spec that it is; empty for none.
+        stages: the rates of all models together, warmup first; empty in a closed loop.
         users: requests under way in a closed loop; 0 in an open one.
         seconds: length of a closed loop, without its warmup.
         warmup_s: length of its warmup.
         arrivals: how an open loop's requests are spread.
         trace: path of a trace of arrivals.
-        batch_mix: rows of a request, with their parts of 1.
-        shape_mix: sizes of inputs with variable dimensions by input, one entry for each shape that is mixed, with its part of 1.
-        data: `random`, or the path of a folder or .npz file with arrays by input name.
-        pool: how many different requests are prepared.
+        pool: how many different requests to each model are prepared.
         deadline_s: seconds after its scheduled instant at which a request is given up.
         most_under_way: requests under way at once in one process; what is due beyond that is missed.
-        seed: of the arrivals and the random inputs.
-        slo: what must be kept.
+        seed: of the arrivals, the mixes, the random inputs and the order of files.
     """
 
-    model: str
+    models: tuple[ModelLoad, ...]
     url: str
-    version: str = ""
+    scenario: str = ""
     stages: tuple[Stage, ...] = ()
     users: int = 0
     seconds: float = 0.0
     warmup_s: float = 0.0
     arrivals: Arrivals = "poisson"
     trace: str = ""
-    batch_mix: tuple[tuple[int, float], ...] = ((1, 1.0),)
-    shape_mix: tuple[tuple[Mapping[str, Sequence[int]], float], ...] = ()
-    data: str = "random"
     pool: int = 64
     deadline_s: float = 10.0
     most_under_way: int = 1000
     seed: int = 0
-    slo: Slo = field(default_factory=Slo)
 
     @property
     def length_s(self) -> float:
         """Seconds of the whole run, the warmup included and the last answers not."""
         return sum(stage.seconds for stage in self.stages) if self.stages else self.warmup_s + self.seconds
+
+    @property
+    def names(self) -> str:
+        """The models, for people."""
+        return ", ".join(load.model for load in self.models)
+
+    @property
+    def promises(self) -> bool:
+        """Whether anything must be kept."""
+        return any(load.slo for load in self.models)
 
     def to_json(self) -> str:
         """The plan as text."""
@@ -82,74 +110,55 @@ class LoadPlan:
     def from_json(cls, text: str) -> LoadPlan:
         """What `to_json` wrote."""
         data = json.loads(text)
+        data["models"] = tuple(ModelLoad.from_plain(load) for load in data["models"])
         data["stages"] = tuple(Stage(**stage) for stage in data["stages"])
-        data["batch_mix"] = tuple((rows, part) for rows, part in data["batch_mix"])
-        data["shape_mix"] = tuple((shapes, part) for shapes, part in data["shape_mix"])
-        data["slo"] = Slo(**data["slo"])
         return cls(**data)
 
 
-def problem(message: str, hint: str) -> InputError:
+def problem(message: str, hint: str, *, code: str = "TG420", model: str = "") -> InputError:
     """The error for an option that cannot be used."""
-    return InputError([Diagnostic("TG420", message, hint=hint)])
+    return InputError([Diagnostic(code, message, hint=hint, model=model)])
+
+
+def read(parse: Callable[[str], T], text: str) -> T:
+    """What a parser of `spec.traffic` makes of an option. Raises InputError (TG420)."""
+    try:
+        return parse(text)
+    except TrafficError as error:
+        raise problem(str(error), error.hint) from error
+
+
+def staged(steps: Sequence[Step], warmup_s: float) -> tuple[Stage, ...]:
+    """The stages of an open loop, with names for reports, and a warmup at the first rate before them."""
+    stages = [
+        Stage(step.seconds, step.rate, step.end_rate, f"{step.rate:g}/s" if step.rate == step.end_rate else f"{step.rate:g} to {step.end_rate:g}/s")
+        for step in steps
+    ]
+    rate = steps[0].rate or steps[0].end_rate
+    return (*([Stage(warmup_s, rate, rate, "warmup", measured=False)] if warmup_s > 0 else []), *stages)
 
 
 def parse_stages(text: str, warmup_s: float) -> tuple[Stage, ...]:
     """Stages such as `100:30s,100-400:1m,400:30s`: a rate, or a rate that changes, and for how long. Raises InputError (TG420)."""
-    hint = "write RATE:DURATION, or FROM-TO:DURATION for a ramp, with commas between, such as 100:30s,100-400:1m"
-    stages: list[Stage] = []
-    for part in text.split(","):
-        rates, _, duration = part.strip().partition(":")
-        first, _, second = rates.partition("-")
-        try:
-            begin, end = float(first), float(second or first)
-            seconds = parse_duration(duration) / 1e6
-        except ValueError as error:
-            raise problem(f"'{part.strip()[:60]}' is no stage: {error}", hint) from error
-        if not (0 <= begin <= MOST_RATE and 0 <= end <= MOST_RATE and begin + end > 0) or seconds <= 0:
-            raise problem(f"'{part.strip()[:60]}' is no stage: rates are above 0 and up to {MOST_RATE:.0f}, and it takes some time", hint)
-        name = f"{begin:g}/s" if begin == end else f"{begin:g} to {end:g}/s"
-        stages.append(Stage(seconds, begin, end, name))
-    if warmup_s > 0:
-        stages.insert(0, Stage(warmup_s, stages[0].rate or stages[0].end_rate, stages[0].rate or stages[0].end_rate, "warmup", measured=False))
-    return tuple(stages)
+    return staged(read(parse_steps, text), warmup_s)
 
 
-def parse_mix(text: str) -> tuple[tuple[str, float], ...]:
-    """A mix such as `1:70%,8:30%`; parts may be left out where there is one entry, and need not make 100 %. Raises InputError (TG420)."""
-    hint = "write VALUE:PART%, with commas between, such as 1:70%,8:30%"
-    entries = []
-    for entry in text.split(","):
-        value, _, part = entry.strip().partition(":")
-        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%?", part) if part else None
-        if not value or (part and match is None) or (not part and "," in text):
-            raise problem(f"'{entry.strip()[:60]}' is no part of a mix", hint)
-        entries.append((value, Fraction(match[1]) if match else Fraction(1)))
-    total = sum((part for _, part in entries), Fraction(0))
-    if not total:
-        raise problem(f"the parts of '{text[:60]}' make nothing", hint)
-    return tuple((value, float(part / total)) for value, part in entries)
+def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
+    """The requests of one of `shares` equal senders of an open loop, in order.
 
-
-def parse_slo(text: str) -> Slo:
-    """An SLO such as `p99=20ms,error_rate=0.1%`. Raises InputError (TG420)."""
-    hint = "write p99=20ms, p99.9=50ms, max=1s, error_rate=0.1%, with commas between"
-    percentiles: dict[str, float] = {}
-    error_rate = None
-    for entry in text.split(","):
-        name, _, value = entry.strip().partition("=")
-        try:
-            if name == "error_rate":
-                error_rate = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
-                if not 0 <= error_rate <= 1:
-                    raise ValueError("it is between 0 and 100 %")
-            elif name in ("mean", "max") or (re.fullmatch(r"p[0-9]{1,2}(\.[0-9]{1,3})?", name) and float(name[1:]) > 0):
-                percentiles[name] = parse_duration(value) / 1000
-            else:
-                raise ValueError("there is no such measure")
-        except ValueError as error:
-            raise problem(f"'{entry.strip()[:60]}' is no part of an SLO: {error}", hint) from error
-    return Slo(percentiles, error_rate)
+    Raises InputError (TG420) for a trace that cannot be used; all of it is read at once, so that none breaks in the middle of a run.
+    """
+    if plan.arrivals != "trace":
+        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
+    hint = "give a file with seconds from the beginning of the run, one a line, ascending"
+    try:
+        lines = Path(plan.trace).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(f"the trace {plan.trace} cannot be read: {error}", hint) from error
+    try:
+        return iter(list(trace(lines, plan.stages, share=share, shares=shares)))
+    except ValueError as error:
+        raise problem(f"{plan.trace}: {error}", hint) from error
 
 
 def settings(plan: LoadPlan) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What was measured: latencies in microseconds in HDR histograms, counts of errors, and a time series by second. Merges exactly.
 
-The histograms hold values up to an hour with three significant digits (HdrHistogram's own terms): a percentile is within 0.1 % of the sample it stands for.
+A percentile is within 0.1 % of the sample it stands for (see `histogram`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hdrh.histogram import HdrHistogram
+from tritongen.load.histogram import Histogram, Samples
 
-from tritongen.load.histogram import Samples
-
-HIGHEST_US = 3_600_000_000
-DIGITS = 3
 PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
 
@@ -36,28 +32,27 @@ class Second:
     due: int = 0
     ok: int = 0
     errors: int = 0
-    latencies: HdrHistogram = field(default_factory=lambda: HdrHistogram(1, HIGHEST_US, DIGITS))
+    latencies: Histogram = field(default_factory=Histogram)
 
 
 class Recorder:
     """Latencies and counts of one process, or of many when others are added."""
 
     def __init__(self) -> None:
-        self.histograms: dict[Key, HdrHistogram] = {}
-        self.messages: Counter[tuple[str, str]] = Counter()
+        self.histograms: dict[Key, Histogram] = {}
+        self.messages: Counter[tuple[str, str, str]] = Counter()
         self.seconds: dict[int, Second] = {}
         self.sent: Counter[int] = Counter()
-        self.missed: Counter[int] = Counter()
-        self.late_us: HdrHistogram = HdrHistogram(1, HIGHEST_US, DIGITS)
+        self.missed: Counter[tuple[str, int]] = Counter()
+        self.late = Histogram()
 
     def add(self, key: Key, due_s: float, latency_s: float, late_s: float, message: str = "") -> None:
         """One request is over: how long after its scheduled instant it was answered, and how long after it was sent."""
         histogram = self.histograms.get(key)
         if histogram is None:
-            histogram = self.histograms[key] = HdrHistogram(1, HIGHEST_US, DIGITS)
-        latency_us = min(max(int(latency_s * 1e6), 1), HIGHEST_US)
-        histogram.record_value(latency_us)
-        self.late_us.record_value(min(max(int(late_s * 1e6), 1), HIGHEST_US))
+            histogram = self.histograms[key] = Histogram()
+        histogram.record(latency_s)
+        self.late.record(late_s)
         self.sent[key.stage] += 1
         second = self.seconds.get(int(due_s))
         if second is None:
@@ -65,24 +60,24 @@ class Recorder:
         second.due += 1
         if key.outcome == "ok":
             second.ok += 1
-            second.latencies.record_value(latency_us)
+            second.latencies.record(latency_s)
         else:
             second.errors += 1
-            self.messages[key.outcome, message[:300]] += 1
+            self.messages[key.model, key.outcome, message[:300]] += 1
 
-    def miss(self, stage: int, due_s: float) -> None:
+    def miss(self, model: str, stage: int, due_s: float) -> None:
         """A request that was due was not sent: the run ended, or the generator could not."""
-        self.missed[stage] += 1
+        self.missed[model, stage] += 1
         self.seconds.setdefault(int(due_s), Second()).due += 1
 
     def merge(self, other: Recorder) -> None:
         """Add what another process measured."""
         for key, histogram in other.histograms.items():
-            _into(self.histograms, key, histogram)
+            self.histograms.setdefault(key, Histogram()).add(histogram)
         self.messages.update(other.messages)
         self.sent.update(other.sent)
         self.missed.update(other.missed)
-        self.late_us.add(other.late_us)
+        self.late.add(other.late)
         for number, theirs in other.seconds.items():
             ours = self.seconds.setdefault(number, Second())
             ours.due += theirs.due
@@ -90,9 +85,13 @@ class Recorder:
             ours.errors += theirs.errors
             ours.latencies.add(theirs.latencies)
 
-    def total(self, keys: Iterable[Key] | None = None) -> HdrHistogram:
+    def missed_in(self, *, stage: int | None = None, model: str | None = None) -> int:
+        """How many requests were never sent: of one stage or of all, of one model or of all."""
+        return sum(count for (of, where), count in self.missed.items() if stage in (None, where) and model in (None, of))
+
+    def total(self, keys: Iterable[Key] | None = None) -> Histogram:
         """All samples of some keys in one histogram; of all where none are named."""
-        whole = HdrHistogram(1, HIGHEST_US, DIGITS)
+        whole = Histogram()
         for key in self.histograms if keys is None else keys:
             if key in self.histograms:
                 whole.add(self.histograms[key])
@@ -102,12 +101,12 @@ class Recorder:
         """Everything as one line of text, for another process; nothing is lost on the way."""
         return json.dumps(
             {
-                "histograms": [[*key, _text(histogram)] for key, histogram in self.histograms.items()],
+                "histograms": [[*key, histogram.to_plain()] for key, histogram in self.histograms.items()],
                 "messages": [[*key, count] for key, count in self.messages.items()],
                 "sent": list(self.sent.items()),
                 "missed": list(self.missed.items()),
-                "late": _text(self.late_us),
-                "seconds": [[number, second.due, second.ok, second.errors, _text(second.latencies)] for number, second in self.seconds.items()],
+                "late": self.late.to_plain(),
+                "seconds": [[number, second.due, second.ok, second.errors, second.latencies.to_plain()] for number, second in self.seconds.items()],
             }
         )
 
@@ -116,27 +115,16 @@ class Recorder:
         """What `to_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
         data = json.loads(text)
         made = cls()
-        made.histograms = {Key(*parts): HdrHistogram.decode(encoded) for *parts, encoded in data["histograms"]}
-        made.messages = Counter({(kind, message): count for kind, message, count in data["messages"]})
-        made.sent, made.missed = Counter(dict(data["sent"])), Counter(dict(data["missed"]))
-        made.late_us = HdrHistogram.decode(data["late"])
+        made.histograms = {Key(*parts): Histogram.from_plain(encoded) for *parts, encoded in data["histograms"]}
+        made.messages = Counter({(model, kind, message): count for model, kind, message, count in data["messages"]})
+        made.sent, made.missed = Counter(dict(data["sent"])), Counter({(model, stage): count for (model, stage), count in data["missed"]})
+        made.late = Histogram.from_plain(data["late"])
         for number, due, ok, errors, encoded in data["seconds"]:
-            made.seconds[number] = Second(due, ok, errors, HdrHistogram.decode(encoded))
+            made.seconds[number] = Second(due, ok, errors, Histogram.from_plain(encoded))
         return made
 
 
-def _into(histograms: dict[Key, HdrHistogram], key: Key, more: HdrHistogram) -> None:
-    if key not in histograms:
-        histograms[key] = HdrHistogram(1, HIGHEST_US, DIGITS)
-    histograms[key].add(more)
-
-
-def _text(histogram: HdrHistogram) -> str:
-    encoded: bytes = histogram.encode()
-    return encoded.decode()
-
-
-def summary(histogram: HdrHistogram) -> Mapping[str, Any]:
+def summary(histogram: Histogram) -> Mapping[str, Any]:
     """Percentiles, mean and extremes in milliseconds, with the number of samples; only the count where there are none."""
     samples = Samples.of(histogram)
     if not samples.count:

@@ -1,33 +1,38 @@
 """One process that sends: its share of the schedule, at the scheduled instants, whatever became of earlier requests.
 
-Run as `python -m tritongen.load.sender PLAN.json SHARE SHARES START`, where START is an instant of `time.perf_counter`, which all processes of a machine
-share. It writes a line of JSON for each half second to its standard output (see `Report`), and ends with the run, or early when its standard input is closed.
+Run as `python -m tritongen.load.sender`. Its standard input is a line of JSON with `plan`, `share` and `shares`, and, when it has answered `{"ready": true}`, a
+line with the instant of `time.perf_counter` to begin at. It writes a line of JSON for each half second to its standard output (see `Report`), and ends with the
+run, or early when its standard input is closed: whoever started it ends the run so, also by dying.
 """
 
 from __future__ import annotations
 
 import asyncio
+import bisect
 import gc
+import itertools
 import json
+import math
+import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tritongen.client.aio import AsyncClient
 from tritongen.client.calls import Infer
 from tritongen.client.endpoint import parse_url
 from tritongen.errors import TritongenError
-from tritongen.load.arrivals import Arrival, schedule, trace
+from tritongen.load.arrivals import Arrival
 from tritongen.load.clock import Timer
 from tritongen.load.payloads import make_pool
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.wire import Pool, open_pool
 
 TICK_S = 0.5
+_LONGEST_LINE = 2**26
 _GRACE_S = 0.5
 
 
@@ -49,53 +54,47 @@ class Report:
     under_way: int
     done: bool
 
-    def to_json(self) -> str:
-        """One line."""
-        return json.dumps({"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "done": self.done})
-
-    @classmethod
-    def from_json(cls, line: str) -> Report:
-        """What `to_json` wrote."""
-        data = json.loads(line)
-        return cls(Recorder.from_json(data["recorder"]), data["cpu_s"], data["wall_s"], data["under_way"], data["done"])
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "done": self.done}
 
 
 class Sender:
     """Sends one share of a plan."""
 
-    def __init__(self, plan: LoadPlan, share: int, shares: int, start: float) -> None:
+    def __init__(self, plan: LoadPlan, share: int, shares: int) -> None:
         self.plan = plan
         self.protocol = parse_url(plan.url).protocol
-        self.start = start
-        self._arrivals = self._schedule(share, shares)
+        self.start = math.inf
+        self._arrivals = arrivals_of(plan, share, shares)
         self._users = plan.users // shares + (share < plan.users % shares)
         self._recorder = Recorder()
         self._under_way: set[asyncio.Task[None]] = set()
-        self._next = 0
-        self._prepared: list[Any] = []
+        self._prepared: list[Iterator[Any]] = []
+        self._pick = _draws([load.part for load in plan.models], f"{plan.seed} {share}")
         self._reported_cpu, self._reported_wall = time.process_time(), time.perf_counter()
 
-    def _schedule(self, share: int, shares: int) -> Iterator[Arrival]:
-        plan = self.plan
-        if plan.arrivals == "trace":
-            return trace(Path(plan.trace).read_text(encoding="utf-8").splitlines(), plan.stages, share=share, shares=shares)
-        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
-
-    async def run(self) -> None:
+    async def run(self, orders: asyncio.StreamReader) -> None:
         """Prepare everything, wait for the start, send, and report until the last answer is there."""
         async with AsyncClient(self.plan.url) as client:
-            meta = await client.meta(self.plan.model, self.plan.version)
-        payloads = make_pool(self.plan, meta, meta.warmup_shapes, meta.samples)
+            metas = [await client.meta(load.model, load.version) for load in self.plan.models]
         async with open_pool(parse_url(self.plan.url), limit=self.plan.most_under_way) as pool:
-            for payload in payloads:
-                inputs = tuple((meta.inputs_by_name[name], array) for name, array in payload.arrays.items())
-                self._prepared.append(pool.prepare(Infer(self.plan.model, self.plan.version, inputs)))
+            for load, meta in zip(self.plan.models, metas, strict=True):
+                payloads = make_pool(self.plan, load, meta)
+                inputs = (tuple((meta.inputs_by_name[name], array) for name, array in arrays.items()) for arrays in payloads)
+                self._prepared.append(itertools.cycle([pool.prepare(Infer(load.model, load.version, one)) for one in inputs]))
+            del payloads
             # A collection of garbage stops the loop for milliseconds; what there is now stays anyway, and a request leaves no cycles behind.
             gc.collect()
             gc.freeze()
             gc.disable()
+            _say({"ready": True})
+            instant = await orders.readline()
+            if not instant:
+                return
+            self.start = float(instant)
             reporting = asyncio.ensure_future(self._report())
-            stopping = asyncio.ensure_future(_input_closed())
+            stopping = asyncio.ensure_future(orders.read())
             sending = asyncio.ensure_future(self._closed_loop(pool) if self.plan.users else self._open_loop(pool))
             await asyncio.wait([sending, stopping], return_when=asyncio.FIRST_COMPLETED)
             if sending.done() and self._under_way:
@@ -119,10 +118,11 @@ class Sender:
             nonlocal upcoming
             timer.clear()
             while upcoming is not None and (instant := self.start + upcoming.due_s) <= time.perf_counter():
+                model = self._pick()
                 if len(self._under_way) >= self.plan.most_under_way:
-                    self._miss(upcoming)
+                    self._miss(model, upcoming)
                 else:
-                    task = asyncio.ensure_future(self._send(pool, upcoming, instant))
+                    task = asyncio.ensure_future(self._send(pool, model, upcoming, instant))
                     self._under_way.add(task)
                     task.add_done_callback(self._under_way.discard)
                 upcoming = next(self._arrivals, None)
@@ -145,7 +145,7 @@ class Sender:
         async def user() -> None:
             while (now := time.perf_counter()) < end:
                 stage = 1 if now - self.start >= self.plan.warmup_s else 0
-                await self._send(pool, Arrival(now - self.start, stage), now)
+                await self._send(pool, self._pick(), Arrival(now - self.start, stage), now)
 
         await asyncio.sleep(max(self.start - time.perf_counter(), 0))
         await asyncio.gather(*(user() for _ in range(self._users)))
@@ -153,17 +153,16 @@ class Sender:
     def _is_measured(self, stage: int) -> bool:
         return stage > 0 if self.plan.users else self.plan.stages[stage].measured
 
-    def _miss(self, arrival: Arrival) -> None:
+    def _miss(self, model: int, arrival: Arrival) -> None:
         if self._is_measured(arrival.stage):
-            self._recorder.miss(arrival.stage, arrival.due_s)
+            self._recorder.miss(self.plan.models[model].model, arrival.stage, arrival.due_s)
 
-    async def _send(self, pool: Pool, arrival: Arrival, instant: float) -> None:
-        prepared = self._prepared[self._next % len(self._prepared)]
-        self._next += 1
+    async def _send(self, pool: Pool, model: int, arrival: Arrival, instant: float) -> None:
+        prepared = next(self._prepared[model])
         sent = time.perf_counter()
         answer = await pool.send(prepared, max(instant + self.plan.deadline_s - sent, 0.001))
         if self._is_measured(arrival.stage):
-            key = Key(self.plan.model, self.protocol, arrival.stage, answer.outcome.value)
+            key = Key(self.plan.models[model].model, self.protocol, arrival.stage, answer.outcome.value)
             self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, answer.error)
 
     async def _report(self) -> None:
@@ -180,28 +179,38 @@ class Sender:
         recorder, self._recorder = self._recorder, Recorder()
         report = Report(recorder, cpu - self._reported_cpu, wall - self._reported_wall, len(self._under_way), done)
         self._reported_cpu, self._reported_wall = cpu, wall
-        sys.stdout.write(report.to_json() + "\n")
-        sys.stdout.flush()
+        _say(report.data())
 
 
-async def _input_closed() -> None:
-    """Returns when standard input is closed: whoever started this process ends the run so, also by dying."""
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
+def _draws(parts: Sequence[float], seed: str) -> Callable[[], int]:
+    """What gives the index of each request's model, drawn by the models' parts."""
+    if len(parts) == 1:
+        return lambda: 0
+    *ends, total = itertools.accumulate(parts)
+    source = random.Random(f"{seed} models")  # noqa: S311 - no secret
+    return lambda: bisect.bisect(ends, source.random() * total)
 
 
-def main(arguments: list[str]) -> int:
-    """Run one sender; what is wrong with the plan or the server is written as a line with `error`."""
-    path, share, shares, start = arguments
-    plan = LoadPlan.from_json(Path(path).read_text(encoding="utf-8"))
+def _say(data: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
+
+
+async def work() -> int:
+    """Run one sender as standard input says; what is wrong with the plan or the server is written as a line with `error`."""
+    orders = asyncio.StreamReader(limit=_LONGEST_LINE)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    order = await orders.readline()
+    if not order:
+        return 0
+    job = json.loads(order)
     try:
-        asyncio.run(Sender(plan, int(share), int(shares), float(start)).run())
+        await Sender(LoadPlan.from_json(job["plan"]), job["share"], job["shares"]).run(orders)
     except TritongenError as error:
-        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        _say({"error": str(error)})
         return error.exit_code
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(asyncio.run(work()))

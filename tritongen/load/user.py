@@ -27,8 +27,9 @@ from tritongen.client.requests import array_bytes, prepare
 from tritongen.errors import InputError, TritongenError, Unsupported
 from tritongen.load.greenlets import check_side_by_side, set_up_grpc
 from tritongen.load.payloads import make_pool
-from tritongen.load.plan import LoadPlan, problem
+from tritongen.load.plan import LoadPlan, ModelLoad, problem, read
 from tritongen.samples import Array
+from tritongen.spec.traffic import parse_sizes
 
 log = logging.getLogger("tritongen.load")
 
@@ -170,8 +171,8 @@ class _TritonUser(User):
         if self.inputs is None:
             shapes = read_shapes(self.shapes)
             mix = ((read_rows(self.rows), 1.0),)
-            plan = LoadPlan(meta.name, self.host or "", batch_mix=mix, shape_mix=((shapes, 1.0),) if shapes else (), pool=self.pool, seed=self.seed)
-            return [payload.arrays for payload in make_pool(plan, meta, meta.warmup_shapes, meta.samples)]
+            load = ModelLoad(meta.name, batch_mix=mix, shape_mix=((shapes, 1.0),) if shapes else ())
+            return make_pool(LoadPlan((load,), self.host or "", pool=self.pool, seed=self.seed), load, meta)
         values = [self.inputs() for _ in range(self.pool)] if callable(self.inputs) else [self.inputs]
         return [prepare(meta, one).arrays for one in values]
 
@@ -247,9 +248,9 @@ def read_shapes(shapes: Mapping[str, tuple[int, ...]] | str) -> dict[str, tuple[
     found: dict[str, tuple[int, ...]] = {}
     for entry in filter(None, (part.strip() for part in shapes.split(","))):
         name, _, sizes = entry.rpartition("=")
-        if not name or not all(size.isdecimal() and int(size) for size in sizes.split("x")):
+        if not name:
             raise problem(f"{entry[:60]!r} is no shape of an input", "write NAME=3x48x320, with commas between inputs")
-        found[name] = tuple(map(int, sizes.split("x")))
+        found[name] = read(parse_sizes, sizes)
     return found
 
 

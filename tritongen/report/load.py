@@ -6,7 +6,8 @@ import json
 
 from tritongen.load.compare import Comparison, Figure
 from tritongen.load.findmax import Found
-from tritongen.load.result import LoadResult, measure, percentiles
+from tritongen.load.histogram import Histogram
+from tritongen.load.result import LoadResult, ModelResult, measure, percentiles
 from tritongen.load.serverside import PARTS
 from tritongen.report.text import printable
 
@@ -16,11 +17,11 @@ _SHOWN_ERRORS = 5
 def format_load(result: LoadResult) -> str:
     """The result in some twenty lines: what was sent, the tail, the stages, errors, the server's side, and the verdict."""
     plan, counts = result.plan, result.counts
-    lines = [f"{printable(plan.model)} at {plan.url}: {described_loop(result)}", ""]
+    lines = [f"{printable(plan.names)} at {plan.url}: {described_loop(result)}", ""]
     latencies = result.latencies()
-    count = int(latencies.get_total_count())
+    count = latencies.count
     others = unanswered(result)
-    due = sum(counts.values()) + sum(result.recorder.missed.values())
+    due = sum(counts.values()) + result.recorder.missed_in()
     lines.append(f"  answered   {count} of {due} requests in {result.measured_s:g} s{f' ({others})' if others else ''}")
     if count:
         lines.append("  latency    " + "   ".join(f"{name} {value:.2f}" for name, value in percentiles(latencies)) + "   ms")
@@ -28,15 +29,44 @@ def format_load(result: LoadResult) -> str:
     if len(stages) > 1:
         lines += ["", f"  {'stage':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"]
         for index, stage in stages:
-            figures = dict(percentiles(result.latencies(index)))
-            row = "".join(f"{figures[name]:>10.2f}" for name in ("p50", "p99", "p99.9", "max"))
-            lines.append(f"  {stage.name:<18}{result.recorder.sent[index]:>8}{row}")
-    lines += _errors(result) + _server(result) + ["", f"  {result.limits()}"]
+            lines.append(f"  {_table_row(stage.name, result.recorder.sent[index], result.latencies(index))}")
+    if len(plan.models) > 1:
+        lines += ["", f"  {'model':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}   errors"]
+        for part in result.models:
+            lines.append(f"  {_table_row(printable(part.load.model), sum(part.counts.values()), part.latencies())}   {part.error_rate:.3%}")
+    lines += _errors(result)
+    for part in result.models:
+        lines += _server(part, printable(part.load.model) if len(plan.models) > 1 else "server")
+    lines += ["", *(f"  {line}" for line in _limits(result))]
     lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]
-    lines += [f"  SLO MISSED: {reason}" for reason in result.missed_slo()]
+    lines += [f"  SLO MISSED: {printable(reason)}" for reason in result.missed_slo()]
     if verdict(result) in ("SLO kept", "BROKEN OFF"):
         lines.append(f"  {verdict(result)}")
+    lines += [f"  {promise}" for promise in promised(result)]
     return "\n".join(lines)
+
+
+def promised(result: LoadResult) -> list[str]:
+    """What was promised, and where; a line for each model, with its name where there are several."""
+    lines = []
+    for load in result.plan.models:
+        parts = [f"{name} {limit:g} ms" for name, limit in load.slo.percentiles.items()]
+        parts += [] if load.slo.error_rate is None else [f"errors {load.slo.error_rate:.3%}"]
+        whose = f" of {printable(load.model)}" if len(result.plan.models) > 1 else ""
+        lines += [f"the SLO{whose}: {', '.join(parts)}, from {printable(load.slo_from)}"] if parts and load.slo_from else []
+    return lines
+
+
+def _limits(result: LoadResult) -> list[str]:
+    """What limits the run; a line for each model."""
+    if result.invalid or len(result.plan.models) == 1:
+        return [printable(result.limits())]
+    return [printable(f"{part.load.model}: {part.limits()}") for part in result.models]
+
+
+def _table_row(name: str, sent: int, latencies: Histogram) -> str:
+    figures = dict(percentiles(latencies))
+    return f"{name:<18}{sent:>8}" + "".join(f"{figures[measure]:>10.2f}" for measure in ("p50", "p99", "p99.9", "max"))
 
 
 def verdict(result: LoadResult) -> str:
@@ -45,7 +75,7 @@ def verdict(result: LoadResult) -> str:
         return "NOT VALID"
     if not result.complete:
         return "BROKEN OFF"
-    if not result.plan.slo.percentiles and result.plan.slo.error_rate is None:
+    if not result.plan.promises:
         return "no SLO was given"
     return "SLO MISSED" if result.missed_slo() else "SLO kept"
 
@@ -59,7 +89,7 @@ def described_loop(result: LoadResult) -> str:
 
 def unanswered(result: LoadResult) -> str:
     """What was not answered well, by outcome, and what was never sent; empty where there is none."""
-    missed = sum(result.recorder.missed.values())
+    missed = result.recorder.missed_in()
     parts = [f"{count} {outcome}" for outcome, count in sorted(result.counts.items()) if outcome != "ok"] + ([f"{missed} never sent"] if missed else [])
     return ", ".join(parts)
 
@@ -92,19 +122,20 @@ def _errors(result: LoadResult) -> list[str]:
     if not result.recorder.messages:
         return []
     lines = ["", "  errors"]
-    for (outcome, message), count in result.recorder.messages.most_common(_SHOWN_ERRORS):
-        lines.append(f"    {count:>7} x {outcome}: {printable(message)}")
+    for (model, outcome, message), count in result.recorder.messages.most_common(_SHOWN_ERRORS):
+        whose = f"{printable(model)}: " if len(result.plan.models) > 1 else ""
+        lines.append(f"    {count:>7} x {whose}{outcome}: {printable(message)}")
     rest = len(result.recorder.messages) - _SHOWN_ERRORS
     return [*lines, f"    and {rest} other kinds"] if rest > 0 else lines
 
 
-def _server(result: LoadResult) -> list[str]:
-    server = result.server
+def _server(part: ModelResult, title: str) -> list[str]:
+    server = part.server
     if server is None or not server.executions:
         return []
     sizes = ", ".join(f"{size}: {count}" for size, count in server.batches.items())
     split = "   ".join(f"{part.removeprefix('compute_')} {server.mean_ms[part]:.2f}" for part in PARTS)
-    lines = ["", f"  server     average batch {server.average_batch:.2f}  (executions by size {sizes})", f"             {split}   ms on average"]
+    lines = ["", f"  {title:<10} average batch {server.average_batch:.2f}  (executions by size {sizes})", f"             {split}   ms on average"]
     if server.cache_hits or server.cache_misses:
         lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")
     for name, value in server.gauges.items():

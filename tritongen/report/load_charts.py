@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hdrh.histogram import HdrHistogram
 from markupsafe import Markup
 
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
-from tritongen.load.histogram import Samples
-from tritongen.load.result import LoadResult, measure
+from tritongen.load.histogram import Histogram, Samples
+from tritongen.load.result import LoadResult, ModelResult, measure
 from tritongen.report.charts import Scale, Series, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
+from tritongen.report.text import printable
 
 SPLIT_NAMES = {
     "queue": "queue",
@@ -62,7 +62,7 @@ class Moment:
 def figures(result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[Figure]:
     """Every chart that the result has values for; with the rates that a search tried where it is the result of one."""
     drawn: list[Figure] = []
-    if result.latencies().get_total_count():
+    if result.latencies().count:
         drawn += [_latency_over_time(result), _distribution(result, comparison)]
     if result.recorder.seconds:
         drawn.append(_throughput(result))
@@ -74,16 +74,25 @@ def figures(result: LoadResult, comparison: Comparison | None, found: Found | No
                 loads, _promises(result), f"One point for each {'rate that was tried' if probes else 'stage'}: what was answered well, and how fast."
             )
         )
-    split = result.split()
+    for part in result.models:
+        drawn += _server_side(part, f" of {part.load.model}" if len(result.plan.models) > 1 else "")
+    return drawn
+
+
+def _server_side(part: ModelResult, whose: str) -> list[Figure]:
+    """Where a model's time goes, and its batches, as far as the server said it. `whose` is added to headings."""
+    drawn, split = [], part.split()
     if sum(split.values()):
-        parts = [(SPLIT_NAMES[part], value) for part, value in split.items()]
+        parts = [(SPLIT_NAMES[name], value) for name, value in split.items()]
         legend = [f"{name} {value:.2f} ms" for name, value in parts]
         words = "The mean time of an answered request. The server counted queue, input, infer and output; what is left of the time measured here is outside it."
-        drawn.append(Figure("Where the time goes", stacked_bar("Mean time of a request by where it was spent", parts, "ms"), legend, words, filled=True))
-    if result.server is not None and result.server.batches:
-        sizes = [(str(size), float(count)) for size, count in result.server.batches.items()]
-        words = f"How often the model ran with each number of rows; {result.server.average_batch:.2f} rows on average."
-        drawn.append(Figure("Executed batches", columns("Executions by batch size", sizes, "rows in the batch", "executions"), [], words))
+        picture = stacked_bar("Mean time of a request by where it was spent", parts, "ms")
+        drawn.append(Figure(printable(f"Where the time goes{whose}"), picture, legend, words, filled=True))
+    if part.server is not None and part.server.batches:
+        sizes = [(str(size), float(count)) for size, count in part.server.batches.items()]
+        words = f"How often the model ran with each number of rows; {part.server.average_batch:.2f} rows on average."
+        picture = columns("Executions by batch size", sizes, "rows in the batch", "executions")
+        drawn.append(Figure(printable(f"Executed batches{whose}"), picture, [], words))
     return drawn
 
 
@@ -107,9 +116,9 @@ def moments(result: LoadResult) -> list[Moment]:
     return found
 
 
-def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
+def distribution(histogram: Histogram) -> list[tuple[float, float]]:
     """Points (percentile, milliseconds) that are even on `tail`'s scale, from the smallest sample to the largest."""
-    count = int(histogram.get_total_count())
+    count = histogram.count
     nines = math.log10(count)
     steps = math.ceil(nines * _STEPS_A_NINE)
     wanted = [100 - 100 * 10 ** -(step / _STEPS_A_NINE) for step in range(steps)] + [100.0]
@@ -121,7 +130,12 @@ def _latency_scale(values: Sequence[float]) -> Scale:
 
 
 def _promises(result: LoadResult) -> list[tuple[float, str]]:
-    return [(limit, f"SLO {name} {limit:g} ms") for name, limit in result.plan.slo.percentiles.items()]
+    several = len(result.plan.models) > 1
+    return [
+        (limit, f"SLO {name} {limit:g} ms{f' {printable(load.model)}' if several else ''}")
+        for load in result.plan.models
+        for name, limit in load.slo.percentiles.items()
+    ]
 
 
 def _parts(result: LoadResult) -> list[Tick]:
@@ -160,7 +174,7 @@ def _distribution(result: LoadResult, comparison: Comparison | None) -> Figure:
         earlier = [(float(figure.name[1:]), figure.earlier) for figure in comparison.figures if figure.unit == "ms" and figure.earlier]
         lines.append(Series("the earlier run", earlier, marked=True))
     values = [value for line in lines for _, value in line.points if value]
-    x = tail("percentile", math.log10(int(histogram.get_total_count())))
+    x = tail("percentile", math.log10(histogram.count))
     picture = line_chart("Latency by percentile", x, _latency_scale(values), lines, limits=_promises(result))
     words = "Each step of the lower scale is ten times rarer than the one before; the line ends at the slowest request."
     return Figure("Latency by percentile", picture, [line.name for line in lines] if len(lines) > 1 else [], words)
@@ -190,12 +204,10 @@ class _Load:
     p99: float
 
 
-def _loads(runs: Sequence[tuple[str, HdrHistogram, float]]) -> list[_Load]:
+def _loads(runs: Sequence[tuple[str, Histogram, float]]) -> list[_Load]:
     """From names, latencies and seconds; those without an answer are left out."""
     found = [
-        _Load(name, latencies.get_total_count() / seconds, measure(latencies, "p50"), measure(latencies, "p99"))
-        for name, latencies, seconds in runs
-        if latencies.get_total_count()
+        _Load(name, latencies.count / seconds, measure(latencies, "p50"), measure(latencies, "p99")) for name, latencies, seconds in runs if latencies.count
     ]
     return sorted(found, key=lambda load: load.rate)
 

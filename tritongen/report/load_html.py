@@ -13,8 +13,9 @@ from tritongen.load.findmax import Found
 from tritongen.load.plan import settings
 from tritongen.load.recorder import PERCENTILES
 from tritongen.load.result import LoadResult, percentiles
+from tritongen.load.serverside import ServerSide
 from tritongen.report.charts import number
-from tritongen.report.load import described_loop, described_search, formatted_change, formatted_figure, unanswered, verdict
+from tritongen.report.load import described_loop, described_search, formatted_change, formatted_figure, promised, unanswered, verdict
 from tritongen.report.load_charts import figures
 from tritongen.report.text import printable
 from tritongen.templating import environment
@@ -22,7 +23,7 @@ from tritongen.templating import environment
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table of latencies: of the whole run, or of a stage. A cell is (text, whether few samples lie beyond that percentile)."""
+    """A line of the table of latencies: of the whole run, of a stage, or of a model. A cell is (text, whether few samples lie beyond that percentile)."""
 
     name: str
     count: int
@@ -42,7 +43,7 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
         environment()
         .get_template("load_report.html.j2")
         .render(
-            title=f"Load test of {printable(result.plan.model)}",
+            title=f"Load test of {printable(result.plan.names)}",
             started=printable(result.started),
             url=printable(result.plan.url),
             loop_words=described_loop(result),
@@ -56,10 +57,12 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             rows=_rows(result),
             search=_search(found),
             figures=figures(result, comparison, found),
-            errors=[(outcome, printable(message), count) for (outcome, message), count in messages],
-            server=_server(result),
+            several=len(result.plan.models) > 1,
+            promises=promised(result),
+            errors=[(printable(model), outcome, printable(message), count) for (model, outcome, message), count in messages],
+            servers=[(printable(part.load.model), _server(part.server)) for part in result.models if part.server is not None],
             senders=[(printable(sender.name), f"{sender.cpu_s:.2f}", f"{sender.wall_s:.2f}", f"{sender.share:.0%}") for sender in result.senders],
-            late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late_us)] if result.recorder.late_us.get_total_count() else [],
+            late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late)] if result.recorder.late.count else [],
             comparison=_compared(comparison),
             settings=[(name, _value(value)) for name, value in settings(result.plan).items()],
             versions=[(name, printable(version)) for name, version in result.versions.items()],
@@ -71,16 +74,17 @@ def _mood(result: LoadResult) -> str:
     """The class of the verdict."""
     if result.invalid or result.missed_slo() or not result.complete:
         return "bad"
-    return "good" if result.plan.slo.percentiles or result.plan.slo.error_rate is not None else "plain"
+    return "good" if result.plan.promises else "plain"
 
 
 def _rows(result: LoadResult) -> list[Row]:
     stages = [(index, stage) for index, stage in enumerate(result.plan.stages) if stage.measured]
-    wanted = [("all", None), *((stage.name, index) for index, stage in stages)] if len(stages) > 1 else [("all", None)]
+    wanted = [("all", result.latencies())]
+    wanted += [(stage.name, result.latencies(index)) for index, stage in stages] if len(stages) > 1 else []
+    wanted += [(printable(part.load.model), part.latencies()) for part in result.models] if len(result.plan.models) > 1 else []
     found = []
-    for name, index in wanted:
-        histogram = result.latencies(index)
-        count = int(histogram.get_total_count())
+    for name, histogram in wanted:
+        count = histogram.count
         cells = [(f"{value:.3f}" if count else "", name != "max" and is_thin(count, name)) for name, value in percentiles(histogram)]
         found.append(Row(name, count, cells))
     return found
@@ -92,10 +96,7 @@ def _search(found: Found | None) -> dict[str, Any] | None:
     return {"words": described_search(found), "rows": [(f"{probe.rate:.1f}", "; ".join(map(printable, probe.reasons)) or "kept") for probe in found.probes]}
 
 
-def _server(result: LoadResult) -> list[tuple[str, str]]:
-    server = result.server
-    if server is None:
-        return []
+def _server(server: ServerSide) -> list[tuple[str, str]]:
     counted = {
         "requests": server.requests,
         "failures": server.failures,

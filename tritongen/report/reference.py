@@ -103,8 +103,8 @@ def _scalar(schema: Schema) -> str:
         return "`true`, `false`"
     if kind not in ("integer", "number"):
         return "any value"
-    least, most = schema.get("minimum"), schema.get("maximum")
-    bounds = [f"at least {least}"] if least is not None else []
+    least, above, most = schema.get("minimum"), schema.get("exclusiveMinimum"), schema.get("maximum")
+    bounds = [f"at least {least}"] if least is not None else [f"more than {above}"] if above is not None else []
     bounds += [f"at most {most}"] if most is not None and most < INT32_MAX else []
     return f"{'whole number' if kind == 'integer' else 'number'}{' of ' if bounds else ''}{' and '.join(bounds)}"
 

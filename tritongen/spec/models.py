@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pydantic import ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
+from pydantic import ValidationError, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.batching import Batching
@@ -20,6 +20,9 @@ from tritongen.spec.instances import InstanceGroup, InstanceKind
 from tritongen.spec.libraries import LibraryPath
 from tritongen.spec.ragged import Requests
 from tritongen.spec.rewriting import Rewriting
+from tritongen.spec.samples import Sample
+from tritongen.spec.scenario_fit import disagreements
+from tritongen.spec.scenarios import LoadTests
 from tritongen.spec.serving import Accelerator, Backend, Precision, Serving
 from tritongen.spec.shapes import ShapeField, ShapeRange
 from tritongen.spec.source import Source, Sourced
@@ -28,7 +31,6 @@ from tritongen.spec.target import Target
 from tritongen.spec.values import (
     ModelName,
     PathText,
-    Sample,
     number_problems,
     order_problems,
     problem,
@@ -91,8 +93,8 @@ class ModelSpec(
         why="where the model has variable dimensions besides the batch: nothing can be warmed up or built for a size that is not known",
     )
     samples: Mapping[str, Sample] = setting(
-        "Values for inputs that cannot be guessed, by input name: a number, true/false, a text, a nested list, or a .npy file inside the"
-        " spec's folder. Used for warmup, verification and load tests.",
+        "Values for inputs that cannot be guessed, by input name: a number, true/false, a text, a nested list, a .npy file inside the"
+        " spec's folder, or {files: ...} for pictures, recordings, texts and arrays. Used for warmup, verification and load tests.",
         default_factory=dict,
         sets="model_warmup.inputs.input_data_file, and a parameter that clients of tritongen read",
         why="where zeros are no valid input: indices, sampling rates, lengths, texts",
@@ -116,11 +118,6 @@ class ModelSpec(
         sets="any field of ModelConfig but those that a key above derives",
         why="for the rare fields; an unknown field or a value of another type is refused at its place",
     )
-
-    @property
-    def sample_files(self) -> Mapping[str, str]:
-        """The samples that are .npy files, by input name; paths as they are written, relative to the spec's folder."""
-        return {name: value for name, value in self.samples.items() if isinstance(value, str) and value.endswith(".npy")}
 
     @field_validator("warmup", mode="wrap")
     @classmethod
@@ -188,6 +185,11 @@ class Spec(
     models: tuple[ModelSpec, ...] = setting(
         "The models to serve.", default=..., min_length=1, sets="one folder of the repository for each", why="without a model there is nothing to serve"
     )
+    load: LoadTests | None = setting(
+        "Load tests of the models, by name. Default: none.",
+        sets="no file; `tritongen load` runs them",
+        why="to keep with the models what they are measured with",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -200,6 +202,14 @@ class Spec(
         for first, second in same_names([model.name for model in models]):
             raise same_name_problem(models[first].name, models[second].name)
         return models
+
+    @field_validator("load")
+    @classmethod
+    def _fits_models(cls, load: LoadTests | None, info: ValidationInfo) -> LoadTests | None:
+        models = info.data.get("models")
+        if load is not None and models is not None and (found := disagreements(load, models)):
+            raise ValidationError.from_exception_data("load", found)
+        return load
 
 
 def with_defaults(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -57,8 +57,8 @@ def _in_package(package: str, inner: str) -> Path | tuple[str, str]:
     return next((path for path in candidates if path.is_file()), candidates[0])
 
 
-def check_inside(text: str, folder: Path) -> tuple[str, str] | None:
-    """What is wrong with a file that will be copied into the repository, as (message, hint): it must exist inside the spec's folder, links followed."""
+def check_inside(text: str, folder: Path, *, may_be_folder: bool = False) -> tuple[str, str] | None:
+    """What is wrong with a file that goes into the repository, as (message, hint): it must exist inside the spec's folder, links followed."""
     path = expand(text, folder)
     if not isinstance(path, Path):
         return path
@@ -69,7 +69,9 @@ def check_inside(text: str, folder: Path) -> tuple[str, str] | None:
             return f"the file {text!r} lies outside the spec's folder{through}", f"copy it into {folder}, so that the spec can be moved and shared as a whole"
         if not real.exists():
             return f"there is no file {text!r} in the spec's folder", "check the path; it is relative to the spec"
-        return None if real.is_file() else (f"{text!r} is not a file", "give the path of a file")
+        if real.is_file() or (may_be_folder and real.is_dir()):
+            return None
+        return (f"{text!r} is neither a file nor a folder", "give the path of one") if may_be_folder else (f"{text!r} is not a file", "give the path of a file")
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError up to Python 3.12
         reason = error.strerror if isinstance(error, OSError) else "the links form a loop"
         return f"the file {text[:60]!r} cannot be looked at: {reason}", "check the path and its permissions"

@@ -41,5 +41,7 @@ def spec_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of version 1 of the spec, as plain data ready for `json.dumps`."""
     schema = Spec.model_json_schema(mode="validation", schema_generator=_SpecSchema)
     definitions = schema.pop("$defs") | {"SampleValue": SAMPLE_SCHEMA}
-    definitions["ModelSpec"]["properties"]["samples"]["additionalProperties"] = {"$ref": "#/$defs/SampleValue"}
+    definitions["ModelSpec"]["properties"]["samples"]["additionalProperties"] = {
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("SampleValue", "SampleFiles")]
+    }
     return {"$schema": DIALECT, "title": "tritongen spec", **{key: value for key, value in schema.items() if key != "title"}, "$defs": definitions}

@@ -22,11 +22,13 @@ class Section:
         path: the keys that lead to it; list positions and free names (of tensors, say) are left out.
         schema: its JSON Schema, with `properties`.
         wrap: for each key of `path`, what stands between it and the mapping: "" nothing, "list", "names" for free names, "numbers" for free numbers.
+        beside: for each key of `path`, the keys that must stand beside it inside a model, with examples.
     """
 
     path: tuple[str, ...]
     schema: Schema
     wrap: tuple[str, ...] = ()
+    beside: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def keys(self) -> Mapping[str, Schema]:
@@ -48,9 +50,10 @@ class Section:
         if "examples" not in self.schema:
             return None
         value: Any = self.schema["examples"][0]
-        steps = list(zip(self.path, self.wrap, strict=True))
-        for key, between in reversed(steps[1:] if self.path[:1] == MODELS else steps):
-            value = {key: [value] if between == "list" else {"x": value} if between == "names" else {"1": value} if between == "numbers" else value}
+        steps = list(zip(self.path, self.wrap, self.beside, strict=True))
+        for key, between, beside in reversed(steps[1:] if self.path[:1] == MODELS else steps):
+            inner = [value] if between == "list" else {"x": value} if between == "names" else {"1": value} if between == "numbers" else value
+            value = {**beside, key: inner}
         return dict(value)
 
 
@@ -70,7 +73,9 @@ def _walk(section: Section, definitions: Schema, found: dict[tuple[str, ...], Se
         if target is None or section.path == DEFAULTS:
             continue
         definition, between = target
-        found[path] = Section(path, definitions[definition], (*section.wrap, between))
+        needed = [name for name in section.schema.get("required", ()) if name != key] if len(section.path) > 1 else []
+        beside = {name: section.schema["examples"][0][name] for name in needed}
+        found[path] = Section(path, definitions[definition], (*section.wrap, between), (*section.beside, beside))
         _walk(found[path], definitions, found)
 
 

@@ -76,12 +76,13 @@ class Check:
         """The spec without the models that have a fault, and the numbers of those that are left; None where none is, or a fault concerns them all."""
         if self.spec is not None:
             return self.spec, tuple(range(len(self.spec.models)))
-        if any(isinstance(part, str) for part in self._faulty - {"version", "defaults"}):
+        if any(isinstance(part, str) for part in self._faulty - {"version", "defaults", "load"}):
             return None
         models = {number: model for number, model in enumerate(with_defaults(self.data)["models"]) if number not in self._faulty}
         if not models:
             return None
-        kept = {key: value for key, value in self.data.items() if key not in ("defaults", "models")}
+        # Load tests are about all models, and nothing that is rendered depends on them.
+        kept = {key: value for key, value in self.data.items() if key not in ("defaults", "models", "load")}
         return Spec.model_validate({**kept, "models": list(models.values())}), tuple(models)
 
     def _mark(self, path: KeyPath) -> None:
@@ -169,9 +170,9 @@ class Check:
         """Packages that must be installed, and files that must lie inside the spec's folder; looks at the raw data, which also a faulty spec has."""
         if not isinstance(model, dict):
             return
-        for key, name, text in _copied_files(model):
-            here: KeyPath = ("models", index, key, name)
-            if not self.places.is_faulty(here) and (fault := check_inside(text, self.folder)):
+        for key, text, may_be_folder in _copied_files(model):
+            here: KeyPath = ("models", index, *key)
+            if not self.places.is_faulty(here) and (fault := check_inside(text, self.folder, may_be_folder=may_be_folder)):
                 self._add(here, Wording("TG016", *fault), self.places.of_value(here))
         for place, source in _model_files(model):
             self._model_file(index, place, source)
@@ -207,10 +208,12 @@ def _model_files(model: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
         yield ("sources", number), source
 
 
-def _copied_files(model: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(key, tensor, path) of the files of a model that go into the repository as they are."""
+def _copied_files(model: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, bool]]:
+    """(key, path, whether it may be a folder) of what goes from files of a model into the repository."""
     for key, is_file in (("labels", lambda text: True), ("samples", lambda text: text.endswith(".npy"))):
         entries = model.get(key)
-        for name, text in entries.items() if isinstance(entries, dict) else ():
-            if isinstance(text, str) and text.strip() and not CONTROL_CHARACTERS.search(text) and is_file(text):
-                yield key, name, text
+        for name, value in entries.items() if isinstance(entries, dict) else ():
+            in_files = key == "samples" and isinstance(value, dict)
+            text = value.get("files") if in_files else value
+            if isinstance(text, str) and text.strip() and not CONTROL_CHARACTERS.search(text) and (in_files or is_file(text)):
+                yield ((key, name, "files") if in_files else (key, name)), text, in_files

@@ -298,8 +298,8 @@ def _freeze(value: object) -> object:
     return tuple(_freeze(item) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _check_sample(value: object) -> object:
-    """A value, a nested list of values, or the path of a .npy file."""
+def check_sample(value: object) -> object:
+    """A value, a nested list of values, or the path of a .npy file. Raises a problem for anything else."""
     _shape_of(value)
     return check_path(value) if isinstance(value, str) and value.endswith(".npy") else _freeze(value)
 
@@ -309,5 +309,3 @@ SAMPLE_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": ["number", "boolean", "string"]}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/SampleValue"}}],
 }
 SampleValue: TypeAlias = bool | int | float | str | tuple[Any, ...]
-Sample = Annotated[SampleValue, BeforeValidator(_check_sample), WithJsonSchema({})]
-"""Its JSON Schema is recursive, which pydantic cannot say inline: `schema` puts SAMPLE_SCHEMA in."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from tritongen import __version__
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import InputError, SpecError
@@ -26,9 +24,12 @@ from tritongen.render.rows import judge_unproven
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, Plan, make_plan
 from tritongen.samples import Array, SampleError, as_array
+from tritongen.samples.files import Wanted, items_of, load_array
 from tritongen.signature import Signature
 from tritongen.spec import LoadedSpec, ModelSpec, read_spec
 from tritongen.spec.paths import expand
+from tritongen.spec.samples import SampleFiles, SampleOrFiles
+from tritongen.spec.shapes import ShapeRange
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
 from tritongen.workflow.releases import release_findings
@@ -236,20 +237,26 @@ def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Fin
             continue
         shape = None if tensor.shape is None else tensor.dims[1:] if batched else tensor.dims
         try:
-            arrays[name] = as_array(_load_npy(loaded, value) if name in model.sample_files else value, tensor.dtype, shape)
+            arrays[name] = _sample(loaded, value, Wanted(name, tensor.dtype, shape), model.shapes.get(name))
         except SampleError as error:
+            in_files = isinstance(value, SampleFiles)
             what = "without the batch dimension" if batched else "in the model's own shape"
-            findings.error("TG116", ("samples", name), f"the value does not fit {tensor.describe()}: {error}", hint=f"give one item, {what}")
+            hint = f"correct the files, or how they are read; an item is {what}" if in_files else f"give one item, {what}"
+            place = ("samples", name, "files") if in_files else ("samples", name)
+            findings.error("TG116", place, f"the value does not fit {tensor.describe()}: {error}", hint=hint)
     return arrays
 
 
-def _load_npy(loaded: LoadedSpec, value: object) -> object:
-    path = expand(str(value), loaded.folder)
+def _sample(loaded: LoadedSpec, value: SampleOrFiles, wanted: Wanted, shape: ShapeRange | None) -> Array:
+    """One item of an input; the first one of files."""
+    is_file = isinstance(value, str) and value.endswith(".npy")
+    if not is_file and not isinstance(value, SampleFiles):
+        return as_array(value, wanted.dtype, wanted.item)
+    path = expand(value.files if isinstance(value, SampleFiles) else str(value), loaded.folder)
     assert isinstance(path, Path), "load_spec has checked the sample files"
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise SampleError(f"{path.name} cannot be read as a .npy file: {error}") from error
+    if not isinstance(value, SampleFiles):
+        return as_array(load_array(path), wanted.dtype, wanted.item)
+    return items_of(path, value, wanted)[0].array(shape.opt if shape is not None else ())
 
 
 def _labels(loaded: LoadedSpec, model: ModelSpec) -> dict[str, bytes]:

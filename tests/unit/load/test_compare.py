@@ -75,8 +75,8 @@ def test_settings_and_versions_that_differ_are_listed(kept):
         "stages.1.end_rate": ("50", "60"),
         "stages.1.name": ("50/s", "60/s"),
         "seed": ("1", "2"),
-        "slo.percentiles.p99": ("20", "30"),
-        "slo.error_rate": ("0.05", "null"),
+        "models.0.slo.percentiles.p99": ("20", "30"),
+        "models.0.slo.error_rate": ("0.05", "null"),
         "versions.triton": ("2.40.0", "2.51.0"),
         "versions.locust": ("not there", "2.40"),
     }
@@ -97,7 +97,7 @@ def test_runs_that_say_little_are_named(kept):
 
 
 def test_a_run_without_answers_or_server_has_no_figures_there(kept):
-    empty = dataclasses.replace(load_results.make(), recorder=Recorder(), server=None)
+    empty = dataclasses.replace(load_results.make(), recorder=Recorder(), servers={})
     for earlier, now in ((empty, load_results.make()), (load_results.make(), empty)):
         figures = {figure.name: figure for figure in compared(kept(earlier), now).figures}
         assert figures["p99"].change is figures["average batch"].change is None
@@ -136,7 +136,7 @@ def changed(**changes):
         (changed(latency_ms=None), "'latency_ms'"),
         (changed(settings=[1]), "'settings'"),
         (changed(versions={"triton": 5}), "'versions.triton'"),
-        (changed(server={}), "'server.average_batch'"),
+        (changed(models=[{"model": "m", "server": {}}]), "'models.0.server.average_batch'"),
         ("<!doctype html><html></html>", "web page"),
     ],
 )
@@ -162,3 +162,9 @@ def test_hostile_words_do_not_reach_the_terminal(kept):
     text = format_comparison(compared(kept(json.dumps(earlier)), load_results.make()))
     assert "\x1b" not in text
     assert "\\x1b[31mred" in text
+
+
+def test_each_of_several_models_has_its_batches_beside_the_earlier_ones(kept):
+    figures = {figure.name: figure for figure in compared(kept(load_results.several("a", "b", "c")), load_results.several("a", "d", "c")).figures}
+    assert figures["average batch of a"].change == 0
+    assert (figures["average batch of d"].earlier, figures["average batch of d"].now) == (None, pytest.approx(2.4))

@@ -4,15 +4,17 @@ import itertools
 import math
 import statistics
 
+import load_results
 import pytest
 
 from tritongen.errors import InputError
 from tritongen.load.arrivals import Stage, schedule, trace
-from tritongen.load.plan import LoadPlan, parse_mix, parse_slo, parse_stages
+from tritongen.load.plan import LoadPlan, ModelLoad, parse_stages
 from tritongen.load.recorder import Key, Recorder, summary
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of, parse_metrics
 from tritongen.report.load import format_load
+from tritongen.spec.traffic import TrafficError, parse_mix, parse_slo
 
 STEADY = (Stage(10, 100, 100, "100/s"),)
 
@@ -79,7 +81,7 @@ def test_stages_that_are_none_are_refused(text):
 
 @pytest.mark.parametrize("text", ["p99", "p99=20", "p0=1ms", "p100.5=1ms", "error_rate=200%", "q=1ms"])
 def test_promises_that_are_none_are_refused(text):
-    with pytest.raises(InputError, match="is no part of an SLO"):
+    with pytest.raises(TrafficError, match="is no part of an SLO"):
         parse_slo(text)
 
 
@@ -109,7 +111,7 @@ def test_percentiles_are_within_a_thousandth_of_the_samples():
 
 
 def result(recorder, **changes):
-    plan = LoadPlan("m", "grpc://h:1", stages=parse_stages("100:10s", 0), slo=parse_slo("p99=20ms,error_rate=1%"))
+    plan = LoadPlan((ModelLoad("m", slo=parse_slo("p99=20ms,error_rate=1%")),), "grpc://h:1", stages=parse_stages("100:10s", 0))
     return LoadResult(plan, recorder, **changes)
 
 
@@ -122,7 +124,7 @@ def test_the_verdict_counts_what_failed_and_what_was_never_sent():
     assert "the error rate is 10.000%" in result(failing).missed_slo()[0]
     late = recorded([5] * 900)
     for _ in range(100):
-        late.miss(0, 1.0)
+        late.miss("m", 0, 1.0)
     assert "90% of the requests that were due were sent" in result(late).invalid[0]
 
 
@@ -175,10 +177,40 @@ def test_gauges_of_the_metrics_page():
 
 def test_the_report_says_the_verdict_and_where_the_time_goes():
     server = ServerSide(1000, 0, 1000, 250, {"queue": 1.0, "compute_input": 0.1, "compute_infer": 3.0, "compute_output": 0.1}, {4: 250})
-    text = format_load(result(recorded([5] * 1000), server=server))
+    text = format_load(result(recorded([5] * 1000), servers={"m": server}))
     assert "open loop, 100.0 requests/s sent of 100.0 that were due" in text
     assert "average batch 4.00" in text
     assert "The model itself takes most of it" in text
     assert "SLO kept" in text
-    data = result(recorded([5] * 1000), server=server).data()
-    assert (data["schema"], data["valid"], data["slo"]["kept"], data["server"]["average_batch"]) == (1, True, True, 4.0)
+    data = result(recorded([5] * 1000), servers={"m": server}).data()
+    assert (data["schema"], data["valid"], data["slo"]["kept"], data["models"][0]["server"]["average_batch"]) == (1, True, True, 4.0)
+
+
+def test_several_models_have_results_and_promises_of_their_own():
+    data = load_results.several("a", "b", slo="p99=1ms,error_rate=3%").data()
+    first, second = data["models"]
+    assert (first["requests"], second["requests"]) == ({"ok": 192, "rejected": 8}, {"ok": 196, "rejected": 4})
+    assert (first["error_rate"], second["error_rate"], data["error_rate"]) == (pytest.approx(0.04), pytest.approx(0.02), pytest.approx(0.03))
+    assert [missed.split(" is ")[0] for missed in data["slo"]["missed"]] == ["a: p99", "a: the error rate", "b: p99"]
+    assert first["server"]["average_batch"] == pytest.approx(2.4)
+    assert second["server"] is None
+    assert {(entry["model"], entry["count"]) for entry in data["errors"]} == {("a", 8), ("b", 4)}
+
+
+def test_the_report_on_several_models_has_a_line_for_each():
+    text = format_load(load_results.several("a", "b", slo="p99=30ms,error_rate=50%"))
+    assert "a, b at grpc://host:8001" in text
+    assert [line.split()[:2] for line in text.splitlines() if line.startswith(("  a  ", "  b  "))] == [["a", "200"], ["b", "200"], ["a", "average"]]
+    for words in ("8 x a: rejected: full", "a: Of ", "b: The server did not say", "the SLO of b: p99 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)"):
+        assert words in text, words
+
+
+def test_what_was_never_sent_counts_for_its_model():
+    kept = load_results.several("a", "b")
+    for _ in range(50):
+        kept.recorder.miss("b", 1, 2.0)
+    first, second = kept.models
+    assert (first.missed, second.missed) == (0, 50)
+    assert second.error_rate == pytest.approx(54 / 250)
+    again = Recorder.from_json(kept.recorder.to_json())
+    assert (again.missed, again.messages) == (kept.recorder.missed, kept.recorder.messages)

@@ -7,12 +7,19 @@ import pytest
 
 from tritongen.errors import InputError
 from tritongen.load.findmax import find_max
-from tritongen.load.plan import LoadPlan, Slo
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
+from tritongen.spec.traffic import Promises
 
 CAPACITY = 200.0
-PLAN = LoadPlan("m", "grpc://h:1", slo=Slo({"p99": 50.0}))
+
+
+def promising(**limits):
+    return LoadPlan((ModelLoad("m", slo=Promises(limits)),), "grpc://h:1")
+
+
+PLAN = promising(p99=50.0)
 
 
 def queue(plan, *, most=1e9):
@@ -40,18 +47,18 @@ def test_a_start_above_the_limit_comes_down():
 
 
 def test_a_queue_that_grows_is_not_kept_although_the_whole_run_would_be():
-    lax = dataclasses.replace(PLAN, slo=Slo({"p99": 2000.0}))
+    lax = promising(p99=2000.0)
     found = find_max(lax, first_rate=205, seconds=30, warmup_s=0, run=queue)
     assert found.rate < 205
     assert any("grows while the rate is held" in reason for probe in found.probes for reason in probe.reasons)
 
 
 def test_a_machine_that_cannot_send_more_is_said():
-    found = find_max(dataclasses.replace(PLAN, slo=Slo({"p99": 50.0})), first_rate=10, seconds=20, warmup_s=0, run=lambda plan: queue(plan, most=60))
+    found = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=lambda plan: queue(plan, most=60))
     assert found.rate == pytest.approx(58, rel=0.06)
     assert found.limited_by_generator
 
 
 def test_without_a_promise_there_is_nothing_to_find():
     with pytest.raises(InputError, match="needs one"):
-        find_max(dataclasses.replace(PLAN, slo=Slo()), first_rate=1, seconds=1, warmup_s=0, run=queue)
+        find_max(promising(), first_rate=1, seconds=1, warmup_s=0, run=queue)

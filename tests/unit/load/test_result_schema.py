@@ -9,7 +9,7 @@ import pytest
 import schemas
 
 from tritongen.load.arrivals import Stage
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Recorder
 from tritongen.load.result import SCHEMA_VERSION
 
@@ -19,10 +19,15 @@ RESULTS = {
     "stages": load_results.make("50:1s,50-100:2s"),
     "mixed": dataclasses.replace(
         load_results.make(),
-        plan=LoadPlan("m", "http://h:1", stages=(Stage(1, 5, 5, "5/s"),), batch_mix=((1, 0.5), (8, 0.5)), shape_mix=(({"x": (3, 4)}, 1.0),)),
+        plan=LoadPlan(
+            (ModelLoad("m", batch_mix=((1, 0.5), (8, 0.5)), shape_mix=(({"x": (3, 4)}, 1.0),)), ModelLoad("n", samples={"x": [1]})),
+            "http://h:1",
+            stages=(Stage(1, 5, 5, "5/s"),),
+        ),
     ),
     "closed": load_results.closed(),
-    "nothing": dataclasses.replace(load_results.make(), recorder=Recorder(), server=None, complete=False, trouble=("it broke",)),
+    "several": load_results.several("a", "b"),
+    "nothing": dataclasses.replace(load_results.make(), recorder=Recorder(), servers={}, complete=False, trouble=("it broke",)),
     "no promise of errors": load_results.make(slo="max=1s"),
 }
 
@@ -44,7 +49,20 @@ def test_no_key_can_be_left_out(key):
 
 
 @pytest.mark.parametrize(
-    "place", [(), ("settings",), ("settings", "slo"), ("latency_ms",), ("stages", 0), ("seconds", 0), ("server",), ("senders", 0), ("errors", 0)]
+    "place",
+    [
+        (),
+        ("settings",),
+        ("settings", "models", 0),
+        ("settings", "models", 0, "slo"),
+        ("latency_ms",),
+        ("stages", 0),
+        ("seconds", 0),
+        ("models", 0),
+        ("models", 0, "server"),
+        ("senders", 0),
+        ("errors", 0),
+    ],
 )
 def test_no_key_can_be_added(place):
     broken = data(RESULTS["open"])
@@ -64,8 +82,8 @@ def test_no_key_can_be_added(place):
         (("latency_ms", "p99"), -1),
         (("latency_ms", "count"), 0),
         (("requests", "ok"), "7"),
-        (("server", "batches"), {"many": 1}),
-        (("settings", "batch_mix"), [[1, 2, 3]]),
+        (("models", 0, "server", "batches"), {"many": 1}),
+        (("settings", "models", 0, "batch_mix"), [[1, 2, 3]]),
         (("loop",), "half open"),
     ],
 )
@@ -79,7 +97,9 @@ def test_other_values_are_refused(place, value):
 
 
 def test_every_setting_and_the_version_are_described():
-    assert set(SCHEMA["properties"]["settings"]["properties"]) == {field.name for field in dataclasses.fields(LoadPlan)}
+    settings = SCHEMA["properties"]["settings"]["properties"]
+    assert set(settings) == {field.name for field in dataclasses.fields(LoadPlan)}
+    assert set(settings["models"]["items"]["properties"]) == {field.name for field in dataclasses.fields(ModelLoad)}
     assert SCHEMA["properties"]["schema"]["const"] == SCHEMA_VERSION
     described = [name for name, part in SCHEMA["properties"].items() if "$ref" not in part and len(part["description"]) < 10]
     assert described == []

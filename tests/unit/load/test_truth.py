@@ -11,7 +11,7 @@ import truth
 from known_server import MODEL, ROOT, known_server
 
 from tritongen.load.arrivals import Stage
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.sender import TICK_S
 
 
@@ -38,12 +38,13 @@ def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
 
 def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
-        plan = tmp_path / "plan.json"
-        plan.write_text(LoadPlan(MODEL, server.urls["http"], stages=(Stage(0.01, 10_000, 10_000, "short"),), pool=1).to_json())
+        plan = LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=(Stage(0.01, 10_000, 10_000, "short"),), pool=1)
         # A stage that is over sooner than the first report comes: all of it is in the last one.
-        command = [sys.executable, "-m", "tritongen.load.sender", plan, "0", "1", str(time.perf_counter())]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command, environment = [sys.executable, "-m", "tritongen.load.sender"], {**os.environ, "PYTHONPATH": str(ROOT)}
         with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            print(json.dumps({"plan": plan.to_json(), "share": 0, "shares": 1}), file=process.stdin, flush=True)
+            assert json.loads(process.stdout.readline()) == {"ready": True}
+            print(time.perf_counter(), file=process.stdin, flush=True)
             reports = [json.loads(line) for line in process.stdout]
     last = reports[-1]
     assert last["done"]

@@ -10,7 +10,7 @@ import pytest
 from tritongen.load.arrivals import Stage
 from tritongen.load.compare import compare, read_earlier
 from tritongen.load.findmax import Found, Probe
-from tritongen.load.plan import LoadPlan
+from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult
 from tritongen.report.load_charts import distribution, moments
@@ -137,7 +137,7 @@ def test_an_earlier_run_stands_beside_it(tmp_path):
 @pytest.mark.parametrize(
     "result",
     [
-        dataclasses.replace(load_results.make(), recorder=Recorder(), server=None, senders=(), versions={}),
+        dataclasses.replace(load_results.make(), recorder=Recorder(), servers={}, senders=(), versions={}),
         load_results.make(errors=1.0),
         load_results.make("1:1s"),
         load_results.make(server=None),
@@ -153,7 +153,7 @@ def test_slow_answers_and_long_runs_are_drawn():
     recorder = Recorder()
     for second in range(1000):
         recorder.add(Key("m", "grpc", 0, "ok"), second + 0.5, 3600.0 if second == 5 else 0.000001, 0.0)
-    result = LoadResult(LoadPlan("m", "grpc://h:1", stages=(Stage(1000, 1, 1, "1/s"),)), recorder)
+    result = LoadResult(LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=(Stage(1000, 1, 1, "1/s"),)), recorder)
     text = load_page(result)
     assert "nan" not in re.sub(r"<style>.*</style>", "", text, flags=re.DOTALL).lower().split()
     assert len(text) < 400_000
@@ -168,18 +168,18 @@ def at(*dues):
 
 def test_rates_are_of_the_time_that_was_measured():
     """A warmup that ends within a second, and an end within another: a rate is not halved by it."""
-    plan = LoadPlan("m", "grpc://h:1", stages=(Stage(1.5, 10, 10, "warmup", measured=False), Stage(2, 10, 10, "10/s")))
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=(Stage(1.5, 10, 10, "warmup", measured=False), Stage(2, 10, 10, "10/s")))
     recorder = at(*(1.5 + index / 10 + 0.01 for index in range(20)))
     assert [(moment.middle, moment.due) for moment in moments(LoadResult(plan, recorder))] == [(1.75, 10), (2.5, 10), (3.25, 10)]
 
 
 def test_a_second_without_requests_has_a_rate_of_0():
-    plan = LoadPlan("m", "grpc://h:1", stages=(Stage(4, 1, 1, "1/s"),))
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=(Stage(4, 1, 1, "1/s"),))
     assert [moment.due for moment in moments(LoadResult(plan, at(0.5, 3.5)))] == [1, 0, 0, 1]
 
 
 def test_seconds_of_a_long_run_are_put_together():
-    plan = LoadPlan("m", "grpc://h:1", stages=(Stage(900, 1, 1, "1/s"),))
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=(Stage(900, 1, 1, "1/s"),))
     found = moments(LoadResult(plan, at(*(second + 0.5 for second in range(900)))))
     assert len(found) == 300
     assert {(moment.due, moment.latencies.count) for moment in found} == {(1, 3)}
@@ -187,9 +187,9 @@ def test_seconds_of_a_long_run_are_put_together():
 
 
 def test_what_was_never_sent_is_due():
-    plan = LoadPlan("m", "grpc://h:1", stages=(Stage(1, 1, 1, "1/s"),))
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=(Stage(1, 1, 1, "1/s"),))
     recorder = at(0.5)
-    recorder.miss(0, 0.7)
+    recorder.miss("m", 0, 0.7)
     (moment,) = moments(LoadResult(plan, recorder))
     assert (moment.due, moment.ok, moment.errors) == (2, 1, 0)
 
@@ -200,3 +200,18 @@ def test_the_distribution_rises_from_the_smallest_to_the_largest():
     assert points[-1][0] == 100
     assert [value for _, value in points] == sorted(value for _, value in points)
     assert points[-1][1] == pytest.approx(load_results.make("500:4s", errors=0).data()["latency_ms"]["max"])
+
+
+def test_several_models_have_rows_and_charts_of_their_own():
+    found = page(load_results.several("a", load_results.HOSTILE, "c"))
+    for words in (
+        "Executed batches of a",
+        "Where the time goes of a",
+        "What the server counted of a",
+        "The SLO of c: p99 20 ms, from slo of c (spec.yaml:3:1)",
+    ):
+        assert words in found.text, words
+    assert "Executed batches of c" not in found.text
+    assert "\x1b" not in found.text
+    assert "script" not in found.tags
+    assert found.words.count("c") >= 2

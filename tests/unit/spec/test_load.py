@@ -63,7 +63,6 @@ class TestValues:
         assert first.shapes["image"].fixed
         assert first.shapes["ids"] == ShapeRange(min=(16,), opt=(128,), max=(512,))
         assert first.samples == {"sr": 16000, "text": "hello", "flags": ((True, False),), "ids": "ids.npy"}
-        assert first.sample_files == {"ids": "ids.npy"}
         assert (first.versions.policy, first.versions.versions, first.version, first.warmup) == ("specific", (1, 3), "auto", (1, 16))
         assert first.config == {"response_cache": {"enable": True}, "metric_tags": None}
         assert second.source == Source(package="pydantic", path="main.py")
@@ -354,7 +353,7 @@ class TestOneFindingForOneMistake:
             ("versions: {versions: [1]}", "TG015", "[1]", "versions is for policy: specific, and the policy is latest"),
             ("samples: {x: [[1, 2], [3]]}", "TG011", "[[1, 2], [3]]", "samples.x: the lists of a sample have different lengths"),
             ("samples: {x: [1, a]}", "TG011", "[1, a]", "samples.x: a list in a sample mixes number and text"),
-            ("samples: {x: {a: 1}}", "TG010", "{a: 1}", "samples.x: a sample holds numbers, true/false or texts, not a mapping"),
+            ("samples: {x: [{a: 1}]}", "TG010", "[{a: 1}]", "samples.x: a sample holds numbers, true/false or texts, not a mapping"),
             ("samples: {x: []}", "TG011", "[]", "samples.x: a list in a sample is empty"),
             ("labels: {x: [a]}", "TG010", "[a]", "labels.x: expected a text, got a list"),
             ("config: [a]", "TG010", "[a]", "config: expected a mapping (key: value), got a list"),

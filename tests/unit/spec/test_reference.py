@@ -30,7 +30,7 @@ def test_the_example_of_a_section_is_part_of_a_spec(anchor):
     section = SECTIONS[anchor]
     example = section.example()
     assert example is not None, "it has no example"
-    whole = {"version": 1, "models": [{"name": "m"} if "sources" in example else {"name": "m", "source": "m.onnx"}]}
+    whole = {"version": 1, "models": [{"name": "x"} if "sources" in example else {"name": "x", "source": "m.onnx"}]}
     if section.path[:1] == MODELS:
         whole["models"][0] |= example
     else:

@@ -31,4 +31,13 @@ ENTRIES = (
         "It was cut short, edited, or written by something else; docs/load_result.schema.json says what a result holds. Nothing was sent.",
         "Give a file that `tritongen load -o FILE.json` wrote.",
     ),
+    CodeEntry(
+        "TG423",
+        "load-data-that-does-not-fit",
+        None,
+        "Files and samples that a load test sends are what the model's inputs take.",
+        "They are read before the clock starts, as far as they are sent: a picture, recording, text or array that is damaged, or of another size, dtype or"
+        " sampling rate than the input takes, is named with its file. Nothing was sent.",
+        "Correct the file, or how the spec's `samples` has it read; `--data random` sends random values.",
+    ),
 )

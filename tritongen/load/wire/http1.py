@@ -48,6 +48,7 @@ class Http1Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._received_s = 0.0
         self._clear()
 
     def _clear(self) -> None:
@@ -87,6 +88,7 @@ class Http1Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Asyncio's."""
+        self._received_s = time.perf_counter()  # before anything else: what is done with the bytes is no part of the server's time
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -145,7 +147,7 @@ class Http1Connection(asyncio.Protocol):
 
     def _finish(self, *, alive: bool) -> None:
         """The answer is there; the connection is for the next one where it stays open."""
-        received_s, body = time.perf_counter(), b"".join(self._body) if self._store else None
+        received_s, body = self._received_s, b"".join(self._body) if self._store else None
         if self._status == 200:
             result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, body, self._headers)
         else:

@@ -82,6 +82,7 @@ class Http2Connection(asyncio.Protocol):
         self._limit = frames.MAX_STREAM
         self._taken = 0
         self._opening: Frame | None = None
+        self._received_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio's."""
@@ -125,6 +126,7 @@ class Http2Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Asyncio's."""
+        self._received_s = time.perf_counter()  # before anything else: what is done with the bytes is no part of the server's time
         try:
             for found in self._reader.feed(data):
                 self._take(found)
@@ -232,7 +234,7 @@ class Http2Connection(asyncio.Protocol):
         """The peer has ended a stream: where it did so before it had everything, it is told that no more will come."""
         if stream.rest:
             self._out.reset(stream.number)
-        answer = stream.judge(end, time.perf_counter())
+        answer = stream.judge(end, self._received_s)
         self._release(stream.number)
         if not stream.answer.done():
             stream.answer.set_result(answer)

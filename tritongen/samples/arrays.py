@@ -1,6 +1,6 @@
 """Input arrays for a model: from its signature, the sizes that are known for its variable dimensions, and values that a person gave.
 
-Used by warmup, by proofs, by `infer` and by load tests. Pure: the same arguments (and seed) give the same arrays on every machine.
+Pure: the same arguments (and seed) give the same arrays on every machine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def as_array(value: object, dtype: Dtype, shape: Sequence[int] | None) -> Array:
     if array.ndim == 0 and all(size in (1, -1) for size in shape):
         array = array.reshape((1,) * len(shape))
     if len(array.shape) != len(shape) or any(want not in (-1, got) for want, got in zip(shape, array.shape, strict=True)):
-        raise SampleError(f"expected the shape {_show(shape)}, got {_show(array.shape)}")
+        raise SampleError(f"expected the shape {shown_shape(shape)}, got {shown_shape(array.shape)}")
     return array
 
 
@@ -205,5 +205,6 @@ def raw_bytes(array: Array, dtype: Dtype) -> bytes:
     return np.ascontiguousarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
 
 
-def _show(shape: Sequence[int]) -> str:
+def shown_shape(shape: Sequence[int]) -> str:
+    """A shape for messages: `[any, 3]`."""
     return "[" + ", ".join("any" if size == -1 else str(size) for size in shape) + "]"

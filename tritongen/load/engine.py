@@ -1,0 +1,101 @@
+"""Locust as a child process: which machines and processes send, its command line, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+END_S = 15.0
+"""Seconds for Locust to end by itself when it is told to."""
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Where requests are sent from.
+
+    Attributes:
+        processes: sender processes on this machine; more than one are workers of a master of Locust's.
+        workers: how many workers a master waits for that others start, on any machine; 0 where this machine sends.
+        bind_host, bind_port: where the master listens for them.
+        max_wait_s: how long it waits for the last of them.
+    """
+
+    processes: int = 1
+    workers: int = 0
+    bind_host: str = "*"
+    bind_port: int = 5557
+    max_wait_s: float = 60.0
+
+    @property
+    def shares(self) -> int:
+        """How many parts the schedule is cut into."""
+        return self.workers or self.processes
+
+    def options(self) -> Sequence[str]:
+        """Locust's options for them."""
+        users = ["-u", str(self.shares), "-r", str(self.shares)]
+        wait = ["--expect-workers-max-wait", str(max(round(self.max_wait_s), 1))]
+        if self.workers:
+            listen = ["--master-bind-host", self.bind_host, "--master-bind-port", str(self.bind_port)]
+            return [*users, "--master", "--expect-workers", str(self.workers), *wait, *listen]
+        if self.processes > 1:
+            port = str(free_port())
+            listen = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port, "--master-host", "127.0.0.1", "--master-port", port]
+            return [*users, "--processes", str(self.processes), *wait, *listen]
+        return users
+
+
+HERE = Machines()
+"""One process of this machine."""
+
+
+@contextlib.contextmanager
+def locust(folder: Path, options: Sequence[str], shares: int | None, tool_version: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Locust on our locustfile, in a session of its own, so that Ctrl-C reaches only us; gone when the block is left.
+
+    `shares`: how many workers the master waits for; None for what is a worker itself. `tool_version`: what master and workers must have in common.
+    """
+    command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), "--headless", *options]
+    command += ["--only-summary", "--loglevel", "ERROR", "--host", "tritongen"]
+    environment = {**os.environ, "TRITONGEN_LOAD_RUN": str(folder), "TRITONGEN_LOAD_VERSION": tool_version}
+    if shares is not None:
+        environment["TRITONGEN_LOAD_SHARES"] = str(shares)
+    with (folder / "locust.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let it end; where it does not, kill it and its children."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(END_S)
+    if process.returncode != 0:
+        # Also where it was killed: its workers are in its group, and would wait for it for a minute.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def last_words(folder: Path) -> str:
+    """The end of what Locust wrote."""
+    log = (folder / "locust.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return " ".join(log[-3:])[:500]
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
