@@ -121,8 +121,10 @@ def _wrong_kind(kind: str, path: Path, value: object, original: str) -> Wording:
         return Wording(
             "TG010", f"expected a whole number, got {describe(value)}", "remove the quotes" if is_digits else "write a number without quotes or decimals"
         )
-    if kind in ("float_type", "finite_number"):
+    if kind == "float_type":
         return Wording("TG010", f"expected a number, got {describe(value)}", "write a number without quotes")
+    if kind == "finite_number":
+        return Wording("TG010", f"expected a finite number, got {value}", "write a number that is neither infinite nor .nan")
     if kind == "bool_type":
         return Wording("TG010", f"expected true or false, got {describe(value)}", "write true or false, without quotes")
     if kind == "string_type":
