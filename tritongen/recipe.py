@@ -125,8 +125,11 @@ class PlanRecipe:
 
     @property
     def build_options(self) -> dict[str, Any]:
-        """Everything that changes what a plan of this recipe is, as plain values for JSON: without the model's name, the files' names and the places."""
-        plain = {key: value for key, value in self.as_dict().items() if key not in ("model", "version", "plans", "onnx")}
+        """Everything that changes what a plan of this recipe is, as plain values for JSON: without the model's name, the files' names and the places.
+
+        Nor is the release among it: of a release, its TensorRT matters, two releases may have the same one, and manifests compare that.
+        """
+        plain = {key: value for key, value in self.as_dict().items() if key not in ("model", "version", "plans", "onnx", "release")}
         return plain | {"files": {path.relative_to(self.onnx.parent).as_posix(): sha for path, sha in sorted(self.files.items())}}
 
     @property
