@@ -10,6 +10,7 @@ from typing import Any
 
 from tritongen.batching import Batching, decide_batching
 from tritongen.modelconfig import ModelConfig, merge_overlay
+from tritongen.recipe import Profile
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render.accelerators import add_accelerator
 from tritongen.render.backends import BACKENDS
@@ -22,6 +23,7 @@ from tritongen.render.optional import add_optional_inputs, unbatched
 from tritongen.render.origins import check_overlay
 from tritongen.render.plans import add_tensorrt
 from tritongen.render.precision import judge_precision
+from tritongen.render.profiles import plan_profiles
 from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
 from tritongen.render.scheduling import add_scheduling, few_sizes
 from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks, shapes_hint
@@ -55,6 +57,8 @@ class Compiled:
         warmup_files: data files of the warmup samples, by path in the model's folder.
         feeds: the warmup samples, for a proof: batch size → inputs.
         remarks: sentences for the header of config.pbtxt.
+        profiles: those of the model's plan; none where it is served from its ONNX file.
+        model: what the spec says, without the keys that have no effect.
     """
 
     config: Any
@@ -62,6 +66,8 @@ class Compiled:
     warmup_files: Mapping[PurePosixPath, bytes]
     feeds: Mapping[int, Feed]
     remarks: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    model: ModelSpec
 
 
 def compile_model(
@@ -100,13 +106,14 @@ def compile_model(
     sizes = concrete_sizes(signature, batching, model.shapes, {name: array.shape for name, array in samples.items()}, findings)
     if "tensorrt" in (model.backend, model.accelerator):
         check_symbols(signature, batching, sizes, findings)
+    profiles = plan_profiles(model, signature, batching, sizes, findings)
     remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
-    add_instances(config, model, findings)
+    add_instances(config, model, len(profiles), findings)
     cache = _cache_path(model, target, release, digest, sizes)
     judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
     add_onnxruntime(config, model, findings)
-    add_tensorrt(config, model, signature, batching, sizes, findings)
+    add_tensorrt(config, model, signature, batching, sizes, len(profiles), findings)
     _check_plan(model, signature, batching, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)
@@ -118,7 +125,7 @@ def compile_model(
     follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)
     feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)
-    return Compiled(config, batching, files, feeds, tuple(remarks))
+    return Compiled(config, batching, files, feeds, tuple(remarks), profiles, model)
 
 
 def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batching:

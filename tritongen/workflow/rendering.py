@@ -20,6 +20,7 @@ from tritongen.render.entry import digest_of
 from tritongen.render.items import has_batch_axis
 from tritongen.render.judging import judge_entry
 from tritongen.render.ragged import as_requested
+from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
@@ -184,6 +185,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         previous=previous,
         made={number: how for number, how in shelf.made.items() if number in kept}
         | {version: file.made for version, file in prepared.items() if file.made is not None},
+        recipes=plan_recipes(compiled, {version: file.files for version, file in prepared.items()}, loaded.spec.triton),
         labels=_labels(loaded, model),
         spec_name=loaded.path.name,
         tritongen_version=__version__,
