@@ -94,7 +94,7 @@ def build_entry(
         copied = {name: CopiedFile(source, model_files.hashes[name]) for name, source in model_files.sources.items()}
         folder = PurePosixPath(str(version))
         if version in plans:
-            contents.update({folder / plan.name: KeptFile() for plan in plans[version].plans})
+            contents.update({folder / plan.name: KeptFile(plans[version], plan) for plan in plans[version].plans})
             artifacts.update({plans[version].onnx.parent / name: file for name, file in copied.items()})
         else:
             contents.update({folder / name: file for name, file in copied.items()})

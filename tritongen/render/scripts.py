@@ -9,7 +9,9 @@ from pathlib import PurePosixPath
 
 from tritongen.manifest import FORMAT
 from tritongen.recipe import PlanFile, PlanRecipe
+from tritongen.render.findings import Findings
 from tritongen.render.trtexec import tensorrt_major, trtexec_options
+from tritongen.repository import Entry, KeptFile
 from tritongen.repository.stamp import stamp_text
 from tritongen.templating import comment, environment
 
@@ -33,6 +35,25 @@ class _Scripted:
     options_json: str
     options: tuple[str, ...]
     problem: str
+
+
+def shared_files(entries: Sequence[Entry], *, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, bytes | None]:
+    """What lies in the artifacts folder for all models together: the script, where there are plans to build, else None in its place."""
+    kept = [file.recipe for entry in entries for file in entry.files.values() if isinstance(file, KeptFile) and file.recipe is not None]
+    recipes = list({(recipe.model, recipe.version): recipe for recipe in kept}.values())
+    return {SCRIPT: build_script(recipes, spec_name=spec_name, tritongen_version=tritongen_version) if recipes else None}
+
+
+def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
+    """Say what the script will not be able to build."""
+    for problem in dict.fromkeys(problem for recipe in recipes for problem in trtexec_options(recipe).problems):
+        findings.warning(
+            "TG184",
+            ("backend",),
+            problem,
+            consequence=f"{SCRIPT} builds the other plans, and fails for this one",
+            hint="build it on the GPU that serves it with `tritongen build`, or give the input another name in the ONNX file",
+        )
 
 
 def build_script(recipes: Sequence[PlanRecipe], *, spec_name: str, tritongen_version: str) -> bytes:

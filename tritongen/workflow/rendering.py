@@ -24,6 +24,7 @@ from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
+from tritongen.render.scripts import judge_trtexec, shared_files
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, Plan, make_plan
 from tritongen.samples import Array, SampleError, as_array
@@ -93,7 +94,8 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     try:
         if any(finding.severity is Severity.ERROR for finding in draft.findings):
             raise InputError(draft.findings)
-        plan = make_plan(draft.root, draft.entries, force=force)
+        shared = shared_files(draft.entries, spec_name=draft.loaded.path.name, tritongen_version=__version__)
+        plan = make_plan(draft.root, draft.entries, shared=shared, force=force)
         return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan)
     except BaseException:
         draft.close()
@@ -178,6 +180,8 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
     )
     judge_unproven(model, compiled.batching, findings)
     proven = prove_files(model, compiled, prepared, samples, prove_limit_bytes, findings)
+    recipes = plan_recipes(compiled, {version: file.files for version, file in prepared.items()}, loaded.spec.triton)
+    judge_trtexec(recipes, findings)
     entry = build_entry(
         model,
         compiled,
@@ -185,7 +189,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         previous=previous,
         made={number: how for number, how in shelf.made.items() if number in kept}
         | {version: file.made for version, file in prepared.items() if file.made is not None},
-        recipes=plan_recipes(compiled, {version: file.files for version, file in prepared.items()}, loaded.spec.triton),
+        recipes=recipes,
         labels=_labels(loaded, model),
         spec_name=loaded.path.name,
         tritongen_version=__version__,
