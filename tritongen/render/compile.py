@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,14 +10,14 @@ from typing import Any
 from tritongen.batching import Batching, decide_batching
 from tritongen.modelconfig import ModelConfig, merge_overlay
 from tritongen.recipe import Profile
-from tritongen.releases import DEFAULT_RELEASE, Release, find_release
+from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render.accelerators import add_accelerator
 from tritongen.render.backends import BACKENDS
 from tritongen.render.caching import add_response_cache
 from tritongen.render.effects import effective
 from tritongen.render.findings import Findings
 from tritongen.render.instances import add_instances
-from tritongen.render.onnxruntime import add_onnxruntime, build_options
+from tritongen.render.onnxruntime import add_onnxruntime
 from tritongen.render.optional import add_optional_inputs, unbatched
 from tritongen.render.origins import check_overlay
 from tritongen.render.plans import add_tensorrt
@@ -109,9 +108,8 @@ def compile_model(
     profiles = plan_profiles(model, signature, batching, sizes, findings)
     remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
     add_instances(config, model, len(profiles), findings)
-    cache = _cache_path(model, target, release, digest, sizes)
     judge_precision(model, release, findings)
-    add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
+    add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
     add_tensorrt(config, model, signature, batching, sizes, len(profiles), findings)
     _check_plan(model, signature, batching, sizes, findings)
@@ -150,17 +148,6 @@ def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batch
         consequence = "it is served with max_batch_size: 0, one request at a time, in the shapes of its file"
         findings.advice("TG106", ("source",), f"not batched: {reasons}", consequence=consequence, hint=hint)
     return batching
-
-
-def _cache_path(model: ModelSpec, target: Target, release: Release | None, digest: str, sizes: Mapping[str, Sizes]) -> str:
-    """An engine is good for one model file, precision, set of shapes, TensorRT and way of building: a folder for each, so that no model ever finds another's.
-
-    ONNX Runtime finds engines again by graph and precision alone (its documentation of the TensorRT provider).
-    """
-    parts = [digest, model.precision, release.name if release else str(target.release), repr(sorted(sizes.items()))]
-    if options := build_options(model.onnxruntime.tensorrt):
-        parts.append(repr(sorted(options.items())))
-    return f"{target.engine_cache.rstrip('/')}/{model.name}/{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"
 
 
 def _check_plan(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from tritongen.recipe import PlanFile, PlanRecipe
-from tritongen.releases import DEFAULT_RELEASE
+from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render.compile import Compiled
 from tritongen.render.entry import SOURCE_NAME, ModelFiles
 from tritongen.render.plans import plan_name
+from tritongen.rewrite import PRECISIONS
 from tritongen.spec import ModelSpec
 from tritongen.spec.target import Target
 
-_TYPED = frozenset({"fp32", "tf32"})
-"""Precisions in which the types of the ONNX file are what is computed."""
+_TYPED = frozenset({"fp32", "tf32", *PRECISIONS})
+"""Precisions in which the types of the ONNX file are what is computed; to some of them it was converted."""
+
+_TYPED_SINCE = 10  # the flag for strongly typed networks came with TensorRT 9.1, which no release has
 
 
 def plan_recipes(compiled: Compiled, files: Mapping[int, ModelFiles], target: Target) -> tuple[PlanRecipe, ...]:
@@ -36,6 +39,7 @@ def artifact_folder(model: ModelSpec, version: int) -> PurePosixPath:
 def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target) -> PlanRecipe:
     model = compiled.model
     build, folder = model.tensorrt.build, artifact_folder(model, version)
+    release = find_release(target.release) if target.release else DEFAULT_RELEASE
     dla = next((group.dla for group in model.instances if group.dla is not None), None)
     return PlanRecipe(
         model=model.name,
@@ -46,7 +50,7 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
         profiles=compiled.profiles,
         precision=model.precision,
         # A deep learning accelerator computes in FP16 and INT8 only, so that TensorRT 10 must be free to choose these.
-        strongly_typed=model.precision in _TYPED and dla is None,
+        strongly_typed=model.precision in _TYPED and dla is None and (release is None or release.least_tensorrt_major >= _TYPED_SINCE),
         tf32=model.precision != "fp32",
         workspace_bytes=build.max_workspace_size,
         optimization_level=build.builder_optimization_level,

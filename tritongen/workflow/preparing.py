@@ -18,7 +18,7 @@ from tritongen.render.findings import Key
 from tritongen.render.rewriting import checked_inputs, frozen_shapes, recipe_of
 from tritongen.render.rows import is_demanded, judge_batch
 from tritongen.repository import Made
-from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, freeze, optimize, rebatch, rewritten_in
+from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, convert, freeze, optimize, rebatch, rewritten_in
 from tritongen.samples import Array
 from tritongen.signature import Signature
 from tritongen.signature.inference import infer_missing_shapes, refine_outputs
@@ -104,11 +104,13 @@ def prepare(
     if found := shelf.find(Made(files.digest, asked.text(tritongen=__version__))):
         return steps.done(found, asked)
     path, recipe = steps.reshape(asked)
-    if recipe.is_empty:
-        return as_is
+    if not recipe.is_empty and (found := shelf.find(Made(files.digest, recipe.text(tritongen=__version__)))):
+        return steps.done(found, recipe)
     if recipe.optimise is not None:
-        path = shelf.find(Made(files.digest, recipe.text(tritongen=__version__))) or steps.optimise(path, recipe)
-    return steps.done(path, recipe)
+        path = steps.optimise(path, recipe)
+    if recipe.convert is not None:
+        path, recipe = steps.convert(path, recipe)
+    return as_is if recipe.is_empty else steps.done(path, recipe)
 
 
 def _read(path: Path, model: ModelSpec) -> tuple[Signature, Signature]:
@@ -138,7 +140,7 @@ def _explain(model: ModelSpec, files: ModelFiles, asked: Recipe, shelf: Shelf, f
             old, new = (", ".join(f"{name} {versions[which] or '(none)'}" for name, versions in changed.items()) for which in (0, 1))
             findings.advice(
                 "TG195",
-                ("optimize",) if model.optimize else ("freeze",) if asked.shapes else ("rebatch",),
+                ("optimize",) if model.optimize else ("freeze",) if asked.shapes else ("rebatch",) if asked.rebatch else ("precision",),
                 f"the rewritten model file was made with {old}, and is made again with {new}",
                 consequence="its bytes may differ though neither the spec nor the source has changed",
                 hint="render with the same versions everywhere (pin them), or commit the new file",
@@ -188,6 +190,13 @@ class _Steps:
             )
 
         return self._step("optimize", path, work).path
+
+    def convert(self, path: Path, recipe: Recipe) -> tuple[Path, Recipe]:
+        """The file at `path` in another precision; and the recipe without that, where there was nothing to convert."""
+        how = recipe.convert
+        assert how is not None
+        done = self._step("convert", path, lambda source, target: convert(source, target, how))
+        return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, convert=None))
 
     def done(self, path: Path, recipe: Recipe) -> Prepared:
         """The rewritten file as one of the model's."""

@@ -115,8 +115,8 @@ ENTRIES = (
         "precision-without-effect",
         _MISBEHAVES,
         "From TensorRT 11 on a reduced precision is a property of the model file.",
-        "TensorRT 11 has only strongly typed networks: the flags are gone.",
-        "Convert the ONNX file, or use a release up to 26.05.",
+        "TensorRT 11 has only strongly typed networks: the flags are gone. `precision: fp16` converts the file; bf16 and int8 do not yet.",
+        "Convert the ONNX file, write `precision: fp16`, or use a release up to 26.05.",
     ),
     CodeEntry(
         "TG113",
