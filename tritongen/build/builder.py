@@ -17,7 +17,7 @@ from tritongen.build.libraries import Library
 from tritongen.build.network import misfits, parse
 from tritongen.build.options import add_profile, configure, network_flags
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.errors import ModelFileError
+from tritongen.errors import EnvironmentProblem, ModelFileError
 from tritongen.recipe import PlanRecipe
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Definition:
         notes = self._use_timing_cache()
         stop = threading.Event()
         self.config.progress_monitor = make_monitor(self.library, progress, stop)
-        made = _run(lambda: self.builder.build_serialized_network(self.network, self.config), stop)
+        made = _run(lambda: self.builder.build_serialized_network(self.network, self.config), stop, self.errors)
         if made is None:
             raise ModelFileError([self._failure()])
         return Built(_content(made), self._timing_cache(), tuple(notes))
@@ -115,10 +115,11 @@ class Definition:
 
     def _failure(self) -> Diagnostic:
         reasons = "; ".join(dict.fromkeys(self.errors)) or "it gives no reason"
-        hint = "raise max_workspace_size or free memory of the GPU where that is the reason, else serve this model with backend: onnxruntime"
-        return Diagnostic(
-            "TG092", f"{self.library.title} built no plan: {reasons}", Location(str(self.job.onnx)), "there is no plan", hint, self.job.recipe.model
-        )
+        recipe = self.job.recipe
+        hint = "free memory of the GPU or raise max_workspace_size where that is the reason, else serve this model with backend: onnxruntime"
+        if self.library.is_rtx and (recipe.refit or recipe.strip or recipe.version_compatible):
+            hint = "without a GPU, TensorRT-RTX builds no refittable, stripped or version-compatible plan: try it without these options"
+        return Diagnostic("TG092", f"{self.library.title} built no plan: {reasons}", Location(str(self.job.onnx)), "there is no plan", hint, recipe.model)
 
 
 class TensorRTBuilder:
@@ -137,10 +138,16 @@ class TensorRTBuilder:
         return self.define(job).build(progress)
 
     def define(self, job: Job) -> Definition:
-        """Everything up to the build itself. Raises ModelFileError with all that the parser, the profiles and the options are refused for."""
+        """Everything up to the build itself. Raises ModelFileError with all that the parser, the profiles and the options are refused for; EnvironmentProblem where
+        the library does not start.
+        """
         module, errors = self._library.module, list[str]()
         log = make_log(self._library, errors)
-        builder: tensorrt.Builder = module.Builder(log)
+        try:
+            builder: tensorrt.Builder = module.Builder(log)
+        except (TypeError, RuntimeError) as error:
+            reasons = "; ".join(errors) or error
+            raise EnvironmentProblem(f"{self._library.title} does not start here: {reasons}", hint="check the driver of the GPU") from error
         network = builder.create_network(network_flags(self._library, job.recipe))
         config = builder.create_builder_config()
         found = configure(self._library, builder, config, job.recipe, job.capabilities)
@@ -173,26 +180,29 @@ def _add_profiles(definition: Definition) -> list[Diagnostic]:
     return found
 
 
-def _run(work: Callable[[], tensorrt.IHostMemory | None], stop: threading.Event) -> tensorrt.IHostMemory | None:
-    """Do the work in a thread of its own, so that Ctrl-C reaches this one: raised inside the library's callbacks, it would not get through its frames."""
+def _run(work: Callable[[], tensorrt.IHostMemory | None], stop: threading.Event, errors: list[str]) -> tensorrt.IHostMemory | None:
+    """Do the work; None where it fails, with what it raises among the errors.
+
+    It has a thread of its own, so that Ctrl-C reaches this one: raised inside the library's callbacks, it would not get through its frames.
+    """
     made: list[tensorrt.IHostMemory | None] = []
-    failed: list[BaseException] = []
+    # Not Thread.join: in Python 3.11 an interrupt while it waits marks the thread as ended, though it runs.
+    ended = threading.Event()
 
     def body() -> None:
         try:
             made.append(work())
         except (RuntimeError, ValueError, TypeError, MemoryError) as error:
-            failed.append(error)
+            errors.append(f"{type(error).__name__}: {error}")
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=body, name="tritongen-build", daemon=True)
-    thread.start()
+    threading.Thread(target=body, name="tritongen-build", daemon=True).start()
     try:
-        while thread.is_alive():
-            thread.join(_LOOK_S)
+        while not ended.wait(_LOOK_S):
+            pass
     except BaseException:
         stop.set()
-        thread.join()
+        ended.wait()
         raise
-    if failed:
-        raise failed[0]
-    return made[0]
+    return made[0] if made else None

@@ -24,7 +24,7 @@ class Progress(Protocol):
         """`done` steps of a phase are done."""
 
     def finish(self, phase: str) -> None:
-        """A phase ends, be it that the build was stopped."""
+        """A phase ends. Not called for those in which a build is stopped or fails."""
 
 
 class Silent:

@@ -45,7 +45,8 @@ def configure(
             refuse(f"{library.title} has no builder flag {name}", hint)
         else:
             config.set_flag(flag)
-    if recipe.hardware_compatibility != "none":
+    # TensorRT-RTX takes no such level: its plans are for several kinds of GPU, named or all.
+    if recipe.hardware_compatibility != "none" and not library.is_rtx:
         config.hardware_compatibility_level = library.member("HardwareCompatibilityLevel", recipe.hardware_compatibility.upper())
     if recipe.dla_core is not None:
         _use_dla(library, builder, config, recipe.dla_core, refuse)
