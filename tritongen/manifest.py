@@ -23,6 +23,9 @@ from tritongen.signature.plan import TENSORRT
 FORMAT = 1
 """Version of a manifest's format."""
 
+_MOST_BYTES = 1 << 24
+"""A larger file is no manifest that anybody wrote."""
+
 _AMPERE = (8, 0)
 _WORDS = {
     "precision": "precision",
@@ -143,10 +146,11 @@ def read_manifest(text: str) -> Manifest:
 
 def load_manifest(path: Path) -> Manifest | None:
     """The manifest in a file; None where there is no such file. Raises ValueError where it is not one, OSError where it cannot be read."""
-    try:
-        return read_manifest(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not path.is_file():
         return None
+    if path.stat().st_size > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes, and was not read")
+    return read_manifest(path.read_text(encoding="utf-8"))
 
 
 def stale(manifest: Manifest, recipe: PlanRecipe, plan: PlanFile, loader: LoadedBy) -> tuple[str, ...]:

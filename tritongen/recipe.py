@@ -152,7 +152,10 @@ def print_recipes(recipes: Sequence[PlanRecipe]) -> str:
 
 def read_recipes(text: str) -> tuple[PlanRecipe, ...]:
     """The recipes in such a text. Raises ValueError, with the reason in words, where it is not one, or one of a later format."""
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(data, dict) or not isinstance(data.get("recipes"), list):
         raise ValueError("it is no file of recipes")
     if data.get("format") != FORMAT:
