@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic, Location
+from tritongen.check.evaluate import evaluate_path
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import RepositoryError
 from tritongen.proof import DEFAULT_LIMIT_BYTES
+from tritongen.releases import find_release
 from tritongen.repository import apply_plan
+from tritongen.rules import ServerFacts, built_plans
 from tritongen.server import EmbeddedServer, ServerOptions, start
 from tritongen.server.runtime import base_folder, owned_folder
 from tritongen.workflow.rendering import plan_render
@@ -21,7 +24,7 @@ from tritongen.workflow.rendering import plan_render
 
 @dataclass(frozen=True)
 class Served:
-    """A running server and what was found while rendering for it (warnings and advice; empty for a repository that was there)."""
+    """A running server and what was found before it was started (warnings and advice): while rendering, or about plans in a repository that was there."""
 
     server: EmbeddedServer
     findings: tuple[Diagnostic, ...] = ()
@@ -45,8 +48,9 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
     Raises InputError for what is wrong with the spec or the repository, ServerStartError where Triton or a model does not start.
     """
     if target.is_dir():
+        findings = stale_plans(target, options.release)
         with start(target, options) as server:
-            yield Served(server)
+            yield Served(server, findings)
         return
     if not target.exists():
         raise RepositoryError(
@@ -70,6 +74,24 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
             yield Served(server, tuple(finding for finding in rendering.findings if finding.code not in ("TG115", "TG409")))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def stale_plans(repository: Path, release: str | None) -> tuple[Diagnostic, ...]:
+    """What is to be said of the TensorRT plans in a repository that another server will load; here, their source ONNX is served in their place.
+
+    Plans of another TensorRT or GPU, and plans that are not what a render asks for, as warnings. A repository that cannot be listed is left to the server.
+    """
+    facts = ServerFacts(find_release(release) if release else None)
+    try:
+        found = evaluate_path(repository, facts, built_plans.RULES)
+    except OSError:
+        return ()
+    codes = {rule.code for rule in built_plans.RULES}
+    return tuple(
+        dataclasses.replace(finding, severity=Severity.WARNING, consequence=f"its source ONNX is served here; with the plan, {finding.consequence}")
+        for finding in found
+        if finding.code in codes
+    )
 
 
 def _refuse_other_files(target: Path) -> None:

@@ -12,6 +12,7 @@ from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, print_recipes
 from tritongen.releases import find_release
 from tritongen.repository import file_sha256
 from tritongen.rules import ServerFacts
+from tritongen.workflow.serving import stale_plans
 
 CONFIG = """platform: "tensorrt_plan"
 max_batch_size: 8
@@ -57,6 +58,17 @@ def test_a_models_folder_alone_and_the_current_folder_are_judged_alike(repositor
     monkeypatch.chdir(repository)
     (finding,) = found(".")
     assert "build_plans.sh in the folder that is named after the repository" in finding.hint
+
+
+def test_serve_says_it_of_the_plan_that_another_server_will_load(repository):
+    (warning,) = stale_plans(repository, None)
+    assert (warning.code, warning.severity.value) == ("TG358", "warning")
+    assert warning.consequence == "its source ONNX is served here; with the plan, Triton refuses to load the model"
+    assert stale_plans(repository, "24.08") == ()
+    (repository / "broken").mkdir()
+    (repository / "broken/config.pbtxt").write_text("nmae: 3")
+    assert stale_plans(repository, "24.08") == ()
+    assert stale_plans(repository / "not-there", None) == ()
 
 
 def test_of_a_plan_that_nothing_is_known_of_only_its_header_counts(repository):
