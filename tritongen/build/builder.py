@@ -138,8 +138,9 @@ class TensorRTBuilder:
         return self.define(job).build(progress)
 
     def define(self, job: Job) -> Definition:
-        """Everything up to the build itself. Raises ModelFileError with all that the parser, the profiles and the options are refused for; EnvironmentProblem where
-        the library does not start.
+        """Everything up to the build itself.
+
+        Raises ModelFileError with all that the parser, the profiles and the options are refused for; EnvironmentProblem where the library does not start.
         """
         module, errors = self._library.module, list[str]()
         log = make_log(self._library, errors)

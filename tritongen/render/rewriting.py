@@ -14,7 +14,7 @@ from tritongen.render.placement import placed_groups
 from tritongen.render.precision import is_converted
 from tritongen.render.ragged import as_requested, batch_arrays, strung
 from tritongen.render.tensors import shapes_hint
-from tritongen.rewrite import Convert, Optimise, Recipe
+from tritongen.rewrite import Convert, Optimise, Recipe, is_anonymous
 from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
@@ -24,11 +24,11 @@ _CHECKED_LENGTH = 16
 """Elements of a ragged item of which nothing is known, in the check of an optimised file."""
 
 
-def recipe_of(model: ModelSpec, shapes: dict[str, tuple[int, ...]], release: Release | None) -> Recipe:
-    """The rewrites that the spec asks for. `shapes`: what `frozen_shapes` gave."""
+def recipe_of(model: ModelSpec, signature: Signature, shapes: dict[str, tuple[int, ...]], release: Release | None) -> Recipe:
+    """The rewrites that the spec asks for, and what TensorRT needs. `shapes`: what `frozen_shapes` gave."""
     asked = model.optimize
     optimise = Optimise(asked.level, asked.hardware, asked.tolerance, (release.onnxruntime if release else None) or "") if asked else None
-    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, _conversion(model))
+    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, _conversion(model), model.backend == "tensorrt" and is_anonymous(signature))
 
 
 def _conversion(model: ModelSpec) -> Convert | None:

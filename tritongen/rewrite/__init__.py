@@ -10,6 +10,7 @@ from tritongen.rewrite.batchproof import BatchFailure, BatchProof, prove_batch
 from tritongen.rewrite.convert import PRECISIONS, convert
 from tritongen.rewrite.document import Rewritten
 from tritongen.rewrite.freeze import freeze
+from tritongen.rewrite.names import is_anonymous, name_dimensions
 from tritongen.rewrite.optimize import optimize
 from tritongen.rewrite.rebatch import may_rebatch, rebatch
 from tritongen.rewrite.recipe import Convert, Optimise, Recipe, changed_libraries, rewritten_in
@@ -28,7 +29,9 @@ __all__ = [
     "compare",
     "convert",
     "freeze",
+    "is_anonymous",
     "may_rebatch",
+    "name_dimensions",
     "optimize",
     "prove_batch",
     "rebatch",

@@ -48,18 +48,20 @@ class Recipe:
         shapes: for each input whose sizes are written in, its full shape, -1 for a dimension that stays.
         rebatch: whether the leading dimension becomes variable.
         optimise: the optimisation; None for none.
-        convert: the conversion to another precision; None for none. It comes last: what ONNX Runtime optimises on a CPU would be cast back to FP32.
+        convert: the conversion to another precision; None for none. After the optimisation: what ONNX Runtime optimises on a CPU would be cast back to FP32.
+        names: whether the nameless dimensions of inputs get names.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     rebatch: bool = False
     optimise: Optimise | None = None
     convert: Convert | None = None
+    names: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether the file stays as it is."""
-        return not self.shapes and not self.rebatch and self.optimise is None and self.convert is None
+        return not self.shapes and not self.rebatch and self.optimise is None and self.convert is None and not self.names
 
     def text(self, *, tritongen: str) -> str:
         """The recipe with the versions of the libraries that its result depends on, as JSON on one line. `tritongen`: our own."""
@@ -72,6 +74,8 @@ class Recipe:
             steps["optimize"] = {key: value for key, value in vars(self.optimise).items() if value}
         if self.convert is not None:
             steps["convert"] = {key: value for key, value in vars(self.convert).items() if value}
+        if self.names:
+            steps["names"] = True
         versions = {"onnx": onnx.__version__, "tritongen": tritongen}
         if self.optimise is not None:
             versions["onnxruntime"] = _onnxruntime_version()

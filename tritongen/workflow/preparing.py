@@ -18,7 +18,7 @@ from tritongen.render.findings import Key
 from tritongen.render.rewriting import checked_inputs, frozen_shapes, recipe_of
 from tritongen.render.rows import is_demanded, judge_batch
 from tritongen.repository import Made
-from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, convert, freeze, optimize, rebatch, rewritten_in
+from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, convert, freeze, name_dimensions, optimize, rebatch, rewritten_in
 from tritongen.samples import Array
 from tritongen.signature import Signature
 from tritongen.signature.inference import infer_missing_shapes, refine_outputs
@@ -93,7 +93,7 @@ def prepare(
     check_names(signature, placed.key, findings)
     files = _hashed(source, signature)
     as_is = Prepared(placed.key, source, source, signature, stated, files)
-    asked = recipe_of(model, frozen_shapes(model, signature, findings), release)
+    asked = recipe_of(model, signature, frozen_shapes(model, signature, findings), release)
     if asked.is_empty or findings.has_errors:
         return as_is
     if asked.rebatch and is_demanded(model) and (reason := why_not_provable(source, limit_bytes=limit_bytes, external=as_is.external)):
@@ -110,6 +110,8 @@ def prepare(
         path = steps.optimise(path, recipe)
     if recipe.convert is not None:
         path, recipe = steps.convert(path, recipe)
+    if recipe.names:
+        path, recipe = steps.name(path, recipe)
     return as_is if recipe.is_empty else steps.done(path, recipe)
 
 
@@ -140,12 +142,18 @@ def _explain(model: ModelSpec, files: ModelFiles, asked: Recipe, shelf: Shelf, f
             old, new = (", ".join(f"{name} {versions[which] or '(none)'}" for name, versions in changed.items()) for which in (0, 1))
             findings.advice(
                 "TG195",
-                ("optimize",) if model.optimize else ("freeze",) if asked.shapes else ("rebatch",) if asked.rebatch else ("precision",),
+                _why(asked),
                 f"the rewritten model file was made with {old}, and is made again with {new}",
                 consequence="its bytes may differ though neither the spec nor the source has changed",
                 hint="render with the same versions everywhere (pin them), or commit the new file",
             )
             return
+
+
+def _why(asked: Recipe) -> Key:
+    """The key of the spec that a file is rewritten for."""
+    reasons = ((asked.optimise, "optimize"), (asked.shapes, "freeze"), (asked.rebatch, "rebatch"), (asked.convert, "precision"))
+    return next(((key,) for there, key in reasons if there), ("backend",))
 
 
 @dataclass(frozen=True)
@@ -197,6 +205,11 @@ class _Steps:
         assert how is not None
         done = self._step("convert", path, lambda source, target: convert(source, target, how))
         return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, convert=None))
+
+    def name(self, path: Path, recipe: Recipe) -> tuple[Path, Recipe]:
+        """The file at `path` with names for dimensions that TensorRT would else take to be equal; and the recipe without that, where all are fixed by now."""
+        done = self._step("names", path, name_dimensions)
+        return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, names=False))
 
     def done(self, path: Path, recipe: Recipe) -> Prepared:
         """The rewritten file as one of the model's."""

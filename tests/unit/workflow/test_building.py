@@ -272,14 +272,15 @@ class TestTensorRT:
 
 def test_ctrl_c_leaves_no_half_file(tmp_path):
     networks.light("squeezenet", tmp_path)
-    (tmp_path / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: squeezenet.onnx, backend: tensorrt, rebatch: true}\n")
+    (tmp_path / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: squeezenet.onnx, backend: tensorrt, batching: none}\n")
     command = [sys.executable, "-m", "tritongen", "build", "spec.yaml", "--with", "tensorrt-rtx", "--prove-limit", "0"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    assert process.stderr is not None
-    before = "".join(itertools.takewhile(lambda line: not line.startswith("building"), process.stderr))
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    said = process.stderr.read()
-    assert process.wait(60) == 130, before + said
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        before = "".join(itertools.takewhile(lambda line: not line.startswith("building"), process.stderr))
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(60) == 130, before + said
     assert "Traceback" not in said
     assert list(tmp_path.rglob("*.plan*")) == []
