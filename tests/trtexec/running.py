@@ -81,9 +81,16 @@ class Site:
         }.items():
             (tools / name).write_text(f"#!/bin/sh\n{body}\n")
             (tools / name).chmod(0o755)
+        path = os.environ["PATH"]
+        if "busybox" in self.shell[0]:
+            # Its own sed, awk, find and all the rest, and nothing else.
+            path = str(tools / "applets")
+            if not Path(path).exists():
+                Path(path).mkdir()
+                subprocess.run([self.shell[0], "--install", "-s", path], check=True, timeout=60)
         smi = str(tools / "nvidia-smi") if self.gpus is not None else "no-nvidia-smi-here"
         return {
-            "PATH": os.environ["PATH"],
+            "PATH": path,
             "TRTEXEC": str(tools / "trtexec"),
             "NVIDIA_SMI": smi,
             "FAKE_VERSION": self.version,
@@ -113,4 +120,4 @@ class Site:
 
 def shells() -> list[tuple[str, tuple[str, ...]]]:
     """Name and words of each shell that the script must run under."""
-    return [("dash", (shutil.which("dash") or "/bin/sh",)), ("busybox", ("busybox", "sh"))]
+    return [("dash", (shutil.which("dash") or "/bin/sh",)), ("busybox", (shutil.which("busybox") or "busybox", "sh"))]
