@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 TENSORRT = "tensorrt"
 TENSORRT_RTX = "tensorrt-rtx"
-KINDS = {b"ftrt": TENSORRT, b"vtrt": TENSORRT_RTX}
+_KINDS = {b"ftrt": TENSORRT, b"vtrt": TENSORRT_RTX}
 """The first four bytes of a plan → the library that made it."""
 
 _TAG_AND_FORMAT = struct.Struct("<4sI")
@@ -37,6 +37,6 @@ def read_plan_header(head: bytes) -> PlanHeader | None:
     if len(head) < HEADER_BYTES:
         return None
     tag, layout = _TAG_AND_FORMAT.unpack_from(head)
-    if tag not in KINDS:
+    if tag not in _KINDS:
         return None
-    return PlanHeader(KINDS[tag], ".".join(map(str, head[_VERSION_AT:HEADER_BYTES])) if layout == 0 else "")
+    return PlanHeader(_KINDS[tag], ".".join(map(str, head[_VERSION_AT:HEADER_BYTES])) if layout == 0 else "")
