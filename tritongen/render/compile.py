@@ -58,6 +58,7 @@ class Compiled:
         remarks: sentences for the header of config.pbtxt.
         profiles: those of the model's plan; none where it is served from its ONNX file.
         model: what the spec says, without the keys that have no effect.
+        sizes: of every input whose variable dimensions are known, without the batch.
     """
 
     config: Any
@@ -67,6 +68,7 @@ class Compiled:
     remarks: tuple[str, ...]
     profiles: tuple[Profile, ...]
     model: ModelSpec
+    sizes: Mapping[str, Sizes]
 
 
 def compile_model(
@@ -123,7 +125,7 @@ def compile_model(
     follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)
     feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)
-    return Compiled(config, batching, files, feeds, tuple(remarks), profiles, model)
+    return Compiled(config, batching, files, feeds, tuple(remarks), profiles, model, sizes)
 
 
 def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batching:

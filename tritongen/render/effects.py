@@ -115,6 +115,9 @@ def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> list[Diagnosti
             consequence="nothing is kept there; plans of backend tensorrt are files of the repository",
             hint="remove it, or write onnxruntime: {tensorrt: {engine_cache: true}}" if users else "remove it, or add accelerator: tensorrt to a model",
         )
+    if spec.triton.gpu_memory is not None and not any(group.kind in ("gpu", "auto") for model in spec.models for group in placed_groups(model)):
+        message = "triton.gpu_memory has no effect: no model has copies on a GPU"
+        findings.idle(("triton", "gpu_memory"), message, hint="remove it, or write instances: {kind: gpu}")
     return findings.found
 
 

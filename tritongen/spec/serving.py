@@ -38,7 +38,7 @@ class Serving(Strict):
     precision: Precision = setting(
         "Arithmetic of what runs on a GPU. fp32 keeps all 24 bits (a plan is built without TF32; TensorRT as an accelerator uses TF32 all the same, unless"
         " the server runs with NVIDIA_TF32_OVERRIDE=0). tf32 lets TensorRT round what it multiplies to 11 bits. fp16 converts the model's file, compares its"
-        " answers with the original's, and serves it. bf16 and int8 are TensorRT's own choice, layer by layer, with accelerator tensorrt or backend tensorrt only.",
+        " answers with the original's, and serves it. bf16 and int8 leave the choice to TensorRT, layer by layer: accelerator tensorrt or backend tensorrt.",
         default="fp32",
         sets="the graph in the version folder for fp16, precision_mode where the release heeds it, or how the plan is built",
         why="fp16 halves time and memory where the last digits of an answer do not matter; tf32 needs no other file, and Ampere or a newer GPU",

@@ -100,19 +100,35 @@ def prepare(
         judge_batch(model, placed.key, BatchProof(source, skipped=reason), (), findings)
         return as_is
     _explain(model, files, asked, shelf, findings)
-    steps = _Steps(model, as_is, workspace, samples, limit_bytes)
+    steps = _Steps(model, placed.key, source, workspace, samples, limit_bytes)
     if found := shelf.find(Made(files.digest, asked.text(tritongen=__version__))):
-        return steps.done(found, asked)
+        return _done(model, as_is, found, asked)
     path, recipe = steps.reshape(asked)
     if not recipe.is_empty and (found := shelf.find(Made(files.digest, recipe.text(tritongen=__version__)))):
-        return steps.done(found, recipe)
+        return _done(model, as_is, found, recipe)
     if recipe.optimise is not None:
         path = steps.optimise(path, recipe)
     if recipe.convert is not None:
         path, recipe = steps.convert(path, recipe)
     if recipe.names:
         path, recipe = steps.name(path, recipe)
-    return as_is if recipe.is_empty else steps.done(path, recipe)
+    return as_is if recipe.is_empty else _done(model, as_is, path, recipe)
+
+
+def reshaped(
+    model: ModelSpec, placed: PlacedSource, source: Path, *, release: Release | None, workspace: Workspace, findings: Findings
+) -> tuple[Path, Signature, Signature]:
+    """A source with the sizes and the batch that the spec gives it, and nothing else: the file, what it says as its backend will see it, and by itself.
+
+    Arguments and errors as for `prepare`. Weights are read only where a size or the batch is rewritten.
+    """
+    signature, stated = _read(source, model)
+    check_names(signature, placed.key, findings)
+    asked = recipe_of(model, signature, frozen_shapes(model, signature, findings), release)
+    if findings.has_errors or not (asked.shapes or asked.rebatch):
+        return source, signature, stated
+    path, _ = _Steps(model, placed.key, source, workspace, lambda signature: {}, 0).reshape(asked)
+    return path, *_read(path, model)
 
 
 def _read(path: Path, model: ModelSpec) -> tuple[Signature, Signature]:
@@ -156,19 +172,27 @@ def _why(asked: Recipe) -> Key:
     return next(((key,) for there, key in reasons if there), ("backend",))
 
 
+def _done(model: ModelSpec, original: Prepared, path: Path, recipe: Recipe) -> Prepared:
+    """The rewritten file at `path` as one of the model's."""
+    signature, stated = _read(path, model)
+    made = Made(original.files.digest, recipe.text(tritongen=__version__))
+    return dataclasses.replace(original, path=path, signature=signature, stated=stated, files=_hashed(path, signature), recipe=recipe, made=made)
+
+
 @dataclass(frozen=True)
 class _Steps:
     """The rewrites of one source; each reads a file and writes another into the workspace."""
 
     model: ModelSpec
-    original: Prepared
+    key: Key
+    source: Path
     workspace: Workspace
     samples: Samples
     limit_bytes: int
 
     def reshape(self, recipe: Recipe) -> tuple[Path, Recipe]:
         """Sizes written in, then the batch made variable; and the recipe without what proved to change nothing."""
-        path = self.original.source
+        path = self.source
         if recipe.shapes:
             path = self._step("freeze", path, lambda source, target: freeze(source, recipe.shapes, target)).path
         if recipe.rebatch:
@@ -211,19 +235,12 @@ class _Steps:
         done = self._step("names", path, name_dimensions)
         return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, names=False))
 
-    def done(self, path: Path, recipe: Recipe) -> Prepared:
-        """The rewritten file as one of the model's."""
-        signature, stated = _read(path, self.model)
-        made = Made(self.original.files.digest, recipe.text(tritongen=__version__))
-        files = _hashed(path, signature)
-        return dataclasses.replace(self.original, path=path, signature=signature, stated=stated, files=files, recipe=recipe, made=made)
-
     def _step(self, name: str, source: Path, work: Callable[[Path, Path], Rewritten]) -> Rewritten:
         """One rewrite. What is wrong with a file in between is said of the file that a person knows."""
         try:
-            return rewritten_in(self.workspace.folder(self.model.name, "-".join(map(str, self.original.key)), name), source, work)
+            return rewritten_in(self.workspace.folder(self.model.name, "-".join(map(str, self.key)), name), source, work)
         except ModelFileError as error:
-            where = Location(str(self.original.source))
+            where = Location(str(self.source))
             moved = [
                 dataclasses.replace(each, location=where) if each.location and self.workspace.holds(each.location.path) else each for each in error.diagnostics
             ]

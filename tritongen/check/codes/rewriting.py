@@ -160,8 +160,8 @@ ENTRIES = (
         "converted-answers",
         None,
         "How near the answers of a converted model are to the original's.",
-        "Both run on seeded inputs at the batch sizes in use. FP16 is computed as a GPU would: every result is rounded, where ONNX Runtime's CPU provider would "
-        "leave roundings out.",
+        "Both run on seeded inputs at the batch sizes in use. FP16 is computed as a GPU would: every result is rounded, where ONNX Runtime's CPU provider "
+        "would leave roundings out.",
         "Nothing needs to be done. Real values in `samples` make the figures those of your data.",
     ),
     CodeEntry(
