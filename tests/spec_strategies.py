@@ -298,4 +298,13 @@ _PLAN = _mapping(
     busy_wait_events=st.booleans(),
     stream_priority=st.sampled_from(["max", "min"]),
     execution_context_allocation_strategy=st.sampled_from(["static", "on_profile_change"]),
+    profiles=st.lists(st.sampled_from([{}, {"batch": 1}, {"batch": 4}, {"batch": 64}]), min_size=1, max_size=3),
+    build=_mapping(
+        max_workspace_size=st.just("1GiB"),
+        compute_capabilities=st.sampled_from([["8.6"], ["8.6", "9.0"]]),
+        hardware_compatibility=st.sampled_from(["ampere_plus", "same_compute_capability"]),
+        version_compatible=st.booleans(),
+        refit=st.booleans(),
+        gpu_fallback=st.booleans(),
+    ),
 )

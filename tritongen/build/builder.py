@@ -53,12 +53,12 @@ class Built:
     """What a build gave.
 
     Attributes:
-        plan: the serialized plan.
+        plan: the serialized plan, where the library holds it: plans are large.
         timing_cache: the times of kernels on this machine, for the next build; empty where the library keeps none.
         notes: what a user should know.
     """
 
-    plan: bytes
+    plan: memoryview
     timing_cache: bytes = b""
     notes: tuple[str, ...] = ()
 
@@ -96,7 +96,7 @@ class Definition:
         made = _run(lambda: self.builder.build_serialized_network(self.network, self.config), stop, self.errors)
         if made is None:
             raise ModelFileError([self._failure()])
-        return Built(_content(made), self._timing_cache(), tuple(notes))
+        return Built(_buffer(made), self._timing_cache(), tuple(notes))
 
     def _use_timing_cache(self) -> list[str]:
         """Give the builder the times of an earlier build. Those of another GPU or version are refused, and begun anew."""
@@ -111,7 +111,7 @@ class Definition:
     def _timing_cache(self) -> bytes:
         if self.library.is_rtx:
             return b""
-        return _content(self.config.get_timing_cache().serialize())
+        return bytes(_buffer(self.config.get_timing_cache().serialize()))
 
     def _failure(self) -> Diagnostic:
         reasons = "; ".join(dict.fromkeys(self.errors)) or "it gives no reason"
@@ -163,9 +163,9 @@ class TensorRTBuilder:
         return definition
 
 
-def _content(memory: Any) -> bytes:
-    """A copy of the library's memory, which is gone with it. `Any`: the stubs leave out that it is a buffer."""
-    return bytes(memoryview(memory))
+def _buffer(memory: Any) -> memoryview:
+    """A view of the library's memory, which lives as long as the view. `Any`: the stubs leave out that it is a buffer."""
+    return memoryview(memory)
 
 
 def _add_profiles(definition: Definition) -> list[Diagnostic]:

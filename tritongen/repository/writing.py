@@ -11,7 +11,7 @@ from pathlib import Path
 NEW_MODE = 0o644
 
 
-def write_whole(target: Path, content: bytes, *, mode: int = NEW_MODE) -> None:
+def write_whole(target: Path, content: bytes | memoryview, *, mode: int = NEW_MODE) -> None:
     """Put a file in place in one step; its content is on the disk before it has its name. Raises OSError, and then nothing is changed.
 
     `mode`: its permissions.

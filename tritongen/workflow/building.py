@@ -192,7 +192,7 @@ class Workshop:
         except OSError as error:
             problem = disk_problem(error, "read or written", wanted.recipe.model)
             return Outcome(wanted, State.FAILED, time.perf_counter() - begun, problems=(problem,))
-        return Outcome(wanted, State.BUILT, time.perf_counter() - begun, len(built.plan), built.notes)
+        return Outcome(wanted, State.BUILT, time.perf_counter() - begun, built.plan.nbytes, built.notes)
 
     def _built_by(self, wanted: Wanted) -> BuiltBy:
         library, device = self._builder.library, self._device

@@ -115,6 +115,16 @@ class TestRtx:
         assert case.states(*RTX, "--force") == [("built", ["is built again, since --force is given"])]
 
 
+def test_each_version_has_its_own_plan(case):
+    networks.mlp(case.folder / "new.onnx", seed=9)
+    (case.folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, sources: {1: m.onnx, 2: new.onnx}, backend: tensorrt, versions: {policy: all}}\n")
+    assert case.states(*RTX) == [("built", ["is not there"])] * 2
+    plans = [case.artifacts / version / "model.rtx.plan" for version in ("1", "2")]
+    assert plans[0].read_bytes() != plans[1].read_bytes()
+    networks.mlp(case.folder / "new.onnx", seed=10)
+    assert [state for state, _ in case.states(*RTX)] == ["good", "built"]
+
+
 class TestDryRun:
     def test_it_writes_nothing_and_needs_no_library(self, case):
         before = sorted(case.folder.rglob("*"))
@@ -214,7 +224,7 @@ class Carpenter:
         self.seen.append(job)
         if self.fails:
             raise ModelFileError([Diagnostic("TG092", "it broke")])
-        return Built(b"a plan", self.cache, ("a note",))
+        return Built(memoryview(b"a plan"), self.cache, ("a note",))
 
 
 GPU = Device("NVIDIA A10G", "8.6", "550.54.15")
