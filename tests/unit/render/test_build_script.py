@@ -472,3 +472,11 @@ def test_external_data_is_part_of_what_is_compared(site):
     (site.artifacts / "m/--").write_bytes(b"w")
     assert site.run().returncode == 0
     assert hashlib.sha256(ONNX).hexdigest().encode() in site.plan().read_bytes()
+
+
+@pytest.mark.system
+def test_a_critic_of_shell_scripts_finds_nothing_wrong(tmp_path):
+    site = Site(tmp_path, dict(shells())["dash"])
+    site.place(recipe(plans=BOTH), recipe("a'b $c", profiles=()))
+    run = subprocess.run(["shellcheck", "-s", "sh", "-S", "warning", str(site.script)], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stdout) == (0, "")
