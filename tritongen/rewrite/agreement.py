@@ -16,12 +16,10 @@ from tritongen.proof import DEFAULT_LIMIT_BYTES, MOST_FEED_BYTES, RuntimeErrors,
 from tritongen.rewrite.blame import ask, session_of
 from tritongen.rewrite.document import describe
 from tritongen.rewrite.facts import Array
+from tritongen.rewrite.halves import NARROW
 from tritongen.rewrite.rounding import ROUNDED, rounded
-from tritongen.rewrite.running import DISTINCT_ROWS, Rows, candidate_rows, deviation, first_that_runs, item_bytes, largest
+from tritongen.rewrite.running import COARSE, DISTINCT_ROWS, Rows, candidate_rows, deviation, item_bytes, largest
 from tritongen.signature import Signature, read_onnx
-
-_TIE = 4e-3
-"""Scores nearer to each other than this part of the largest one are one score to FP16, whose numbers have 11 bits, after a few operations."""
 
 _FAR, _NEAR = 0.05, 0.9999
 """How far a node's result must be off to be blamed, as a part of its largest value; the cosine above which there is nothing to blame."""
@@ -119,7 +117,7 @@ def compare(
     batched = bool(sizes)
     try:
         pair = _Pair(original, converted, signature)
-        rows, reason = first_that_runs(pair.before, candidate_rows(original, signature, count, shapes, samples, seed, batched=batched), batched=batched)
+        rows, reason = pair.first_that_runs(candidate_rows(original, signature, count, shapes, samples, seed, batched=batched), batched=batched)
         if rows is None:
             return Comparison(f"the original does not run on made-up inputs: {reason}")
         return _compare(pair, rows, sizes)
@@ -143,7 +141,23 @@ class _Pair:
         self.narrow = {tensor.name for tensor in read_onnx(converted).inputs if tensor.dtype.wire == "FP16"}
         self.narrow -= {tensor.name for tensor in signature.inputs if tensor.dtype.wire == "FP16"}
 
-    def original(self, rows: Rows, size: int) -> dict[str, Array]:
+    def first_that_runs(self, candidates: Iterator[Rows], *, batched: bool) -> tuple[Rows | None, str]:
+        """The first rows that the original answers, in its own batch, or None and ONNX Runtime's reason for the last."""
+        reason = ""
+        for rows in candidates:
+            try:
+                self.answers(rows, self.fixed or 1 if batched else 0)
+            except RuntimeErrors() as error:
+                reason = reason_of(error)
+            else:
+                return rows, ""
+        return None, reason
+
+    def answers(self, rows: Rows, size: int) -> dict[str, Array]:
+        """The original's answers to a batch, or to the first item as a whole for a size of 0."""
+        return self._original(rows, size) if size else run(self.before, rows.item())
+
+    def _original(self, rows: Rows, size: int) -> dict[str, Array]:
         """The original's answers to a batch, in turns of its own size where that is fixed to another."""
         if self.fixed in (0, size):
             return run(self.before, rows.batch(size))
@@ -160,7 +174,8 @@ class _Pair:
         first, second = onnx.load(str(self.path), load_external_data=False), onnx.ModelProto()
         second.CopyFrom(self.rounds)
         makers = dict(_results(second.graph))
-        common = [name for name in makers if name in {output for node in first.graph.node for output in node.output}]
+        known = {output for node in first.graph.node for output in node.output}
+        common = [name for made in makers if (name := made.removesuffix(NARROW)) in known]
         try:
             want = ask(session_of(_showing(first, common), self.path.parent), common, feed)
             got = ask(session_of(_showing(second, makers), self.path.parent), list(makers), self.feed(feed))
@@ -169,7 +184,8 @@ class _Pair:
         for name, array in got.items():
             if not np.isfinite(array).all():
                 return f"{describe(makers[name])} leaves the range of FP16"
-            far = deviation(want[name], array, largest(want[name])) if name in want else 0.0
+            same = want.get(name.removesuffix(NARROW))
+            far = deviation(same, array, largest(same)) if same is not None else 0.0
             if far > _FAR:
                 return f"{describe(makers[name])} is off by {far:.2g} of its largest value"
         return ""
@@ -198,7 +214,7 @@ def _compare(pair: _Pair, rows: Rows, sizes: Sequence[int]) -> Comparison:
     }
     found: list[Agreement] = []
     for size in [size for size in sizes if size not in not_run] or ([] if sizes else [0]):
-        want = pair.original(rows, size) if size else run(pair.before, rows.item())
+        want = pair.answers(rows, size)
         got = run(pair.after, pair.feed(rows.batch(size) if size else rows.item()))
         found += [_agreement(name, size, array, got[name]) for name, array in want.items()]
     far = any(each.reason or each.cosine < _NEAR or each.same_top1 < each.rows for each in found)
@@ -242,4 +258,4 @@ def _top1(first: Array, second: Array) -> tuple[int, int]:
     one, two = first.reshape(-1, first.shape[-1]), second.reshape(-1, first.shape[-1])
     winner = np.take_along_axis(one, two.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
     lost = one.max(axis=1) - winner
-    return len(one), int((lost <= _TIE * np.abs(one).max(axis=1)).sum())
+    return len(one), int((lost <= COARSE["float16"] * np.abs(one).max(axis=1)).sum())

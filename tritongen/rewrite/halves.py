@@ -24,8 +24,13 @@ from tritongen.rewrite.recipe import Convert
 _MOST = float(np.finfo(np.float16).max)
 _LEAST = float(np.finfo(np.float16).smallest_subnormal)
 _OWN_DOMAINS = ("", "ai.onnx", "com.microsoft")
-_STATES_TYPE = {"Cast": "to"} | dict.fromkeys(("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "EyeLike", "Bernoulli"), "dtype")
+_STATES_TYPE = {"Cast": "to"} | dict.fromkeys(
+    ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "EyeLike", "Bernoulli", "SequenceEmpty"), "dtype"
+)
 """Operators that state what they make → the attribute."""
+
+NARROW = "/fp16"
+"""End of the name of the FP16 tensor behind an input or before an output of FP32."""
 
 _FIRST_IR_WITHOUT_LISTED = 4  # before it every initializer had to be listed as an input
 
@@ -55,6 +60,8 @@ def to_fp16(model: onnx.ModelProto, how: Convert) -> list[str]:
             node_block_list=sorted(kept),
             check_fp16_ready=False,
         )
+    for graph in graphs(model.graph):
+        del graph.value_info[:]  # what was inferred for the converter; its names of sizes are made up
     for graph in reversed(list(graphs(model.graph))):  # a node that is put elsewhere takes copies of its graphs along
         _sort(graph)
     _follow_initializers(model.graph)
@@ -88,13 +95,14 @@ def _prepare(model: onnx.ModelProto, how: Convert, operators: set[str]) -> set[s
     _name_nodes(model.graph)
     for graph in graphs(model.graph):
         _store_constants(graph)
+    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
     kept = {node.name for graph in graphs(model.graph) for node in graph.node if chosen.intersection(node.output)}
     for graph, known in zip(graphs(model.graph), infer_types(model), strict=True):
         stored = {tensor.name for tensor in graph.initializer}
         declared = {value.name for value in (*graph.input, *graph.output)}
         del graph.value_info[:]
         graph.value_info.extend(value for name, value in known.items() if name not in stored | declared)
-        kept |= {node.name for node in graph.node if node.op_type in operators or node.domain not in _OWN_DOMAINS}
+        kept |= {node.name for node in graph.node if node.op_type in operators or node.domain not in _OWN_DOMAINS or not _takes_fp16(node, opset)}
         kept |= set(_sizing(graph, known))
         _part_initializers(graph, kept)
         for node in graph.node:
@@ -138,6 +146,15 @@ def _constant(attribute: onnx.AttributeProto) -> onnx.TensorProto | None:
     return None if kind is None else numpy_helper.from_array(np.array(value, kind))
 
 
+def _takes_fp16(node: onnx.NodeProto, opset: int) -> bool:
+    """Whether ONNX lets an operator of its own have FP16 wherever it has FP32: quantizing ones do since opset 19 only."""
+    if node.domain not in ("", "ai.onnx") or not onnx.defs.has(node.op_type, opset, ""):
+        return True
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    used = [place for places, names in ((schema.inputs, node.input), (schema.outputs, node.output)) for place, name in zip(places, names, strict=False) if name]
+    return not any("tensor(float)" in place.types and "tensor(float16)" not in place.types for place in used)
+
+
 def _sizing(graph: onnx.GraphProto, known: Mapping[str, onnx.ValueInfoProto]) -> Iterator[str]:
     """Nodes with floats that follow from shapes and constants alone: sizes in the making."""
     constant = {tensor.name for tensor in graph.initializer}
@@ -177,7 +194,11 @@ def _restate(node: onnx.NodeProto, kept: set[str]) -> None:
     for attribute in node.attribute:
         if named == attribute.name and attribute.i == TensorProto.FLOAT and node.name not in kept:
             attribute.i = TensorProto.FLOAT16
-    if node.op_type in ("RandomNormal", "RandomUniform") and node.name not in kept and not any(attribute.name == "dtype" for attribute in node.attribute):
+    if (
+        node.op_type in ("RandomNormal", "RandomUniform", "SequenceEmpty")
+        and node.name not in kept
+        and not any(attribute.name == "dtype" for attribute in node.attribute)
+    ):
         node.attribute.append(helper.make_attribute("dtype", TensorProto.FLOAT16))
 
 
@@ -206,7 +227,7 @@ def _widen(graph: onnx.GraphProto, names: list[str]) -> None:
     outputs = [value for value in graph.output if value.name in names]
     for value in (*inputs, *outputs):
         value.type.tensor_type.elem_type = TensorProto.FLOAT
-    passed = {value.name: f"{value.name}/fp16" for value in (*inputs, *outputs)}
+    passed = {value.name: value.name + NARROW for value in (*inputs, *outputs)}
     _rename(graph, passed, written={value.name for value in outputs})
     given = {value.name for value in inputs}
     front = [_cast(name, passed[name], TensorProto.FLOAT16) for name in sorted(given)]
@@ -242,10 +263,14 @@ def _cancel(graph: onnx.GraphProto, own: set[str]) -> None:
         if node.op_type == "Cast" and node.output[0] in direct.keys() & outputs:
             node.CopyFrom(helper.make_node("Identity", [direct[node.output[0]]], list(node.output), name=node.name))
     _rename(graph, {name: source for name, source in direct.items() if name not in outputs}, written=set())
-    read = outputs | _read_inside(graph) | {value.name for inner in graphs(graph) for value in inner.output}
-    nodes = [node for node in graph.node if node.name in own or node.op_type != "Cast" or node.output[0] in read]
+    read = {value.name for inner in graphs(graph) for value in inner.output}
+    nodes = []
+    for node in reversed(graph.node):
+        if node.name in own or node.op_type != "Cast" or node.output[0] in read:
+            read.update((*node.input, *free_names(node)))
+            nodes.append(node)
     del graph.node[:]
-    graph.node.extend(nodes)
+    graph.node.extend(reversed(nodes))
 
 
 def _kind(cast: onnx.NodeProto) -> int:

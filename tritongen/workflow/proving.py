@@ -14,6 +14,7 @@ from tritongen.render.rewriting import checked_inputs
 from tritongen.render.rows import is_demanded, judge_batch, proof_sizes, unsized
 from tritongen.rewrite import BatchProof, compare, prove_batch
 from tritongen.rewrite.batchproof import TOLERANCE
+from tritongen.rewrite.running import COARSE
 from tritongen.samples import Array
 from tritongen.spec import ModelSpec
 from tritongen.workflow.preparing import Prepared
@@ -58,13 +59,15 @@ def _prove_rows(
     if proof.skipped or proof.failures:
         judge_batch(model, file.key, BatchProof(file.path, skipped=reason), (), findings)
         return
+    # With FP16 inside, rows may differ by what that resolves; how near it is to its source is compared below, by a measure of its own.
+    tolerance = COARSE["float16"] if file.recipe.convert is not None else model.optimize.tolerance if model.optimize else 0
     found = prove_batch(
         file.path,
         sizes=sizes,
         shapes={name: shape.opt for name, shape in model.shapes.items()},
         samples=samples,
-        tolerance=max(TOLERANCE, model.optimize.tolerance if model.optimize else 0),
-        original=file.source if file.recipe.rebatch else None,
+        tolerance=max(TOLERANCE, tolerance),
+        original=file.source if file.recipe.rebatch and file.recipe.convert is None else None,
         limit_bytes=prove_limit_bytes,
     )
     judge_batch(model, file.key, found, unsized(model, file.signature, samples), findings)
