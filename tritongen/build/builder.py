@@ -7,7 +7,7 @@ Two steps, so that all that TensorRT is given can be looked at before it is buil
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,8 +22,6 @@ from tritongen.recipe import PlanRecipe
 
 if TYPE_CHECKING:
     import tensorrt
-
-_LOOK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,15 @@ class Definition:
     errors: list[str]
     profiles: list[tensorrt.IOptimizationProfile] = field(default_factory=list)
 
-    def build(self, progress: Progress) -> Built:
-        """The plan. Raises as `Builder.build` does."""
+    def build(self, progress: Progress, stop: threading.Event) -> Built:
+        """The plan; the build ends at its next step once `stop` is set. Raises ModelFileError where there is none."""
         notes = self._use_timing_cache()
-        stop = threading.Event()
         self.config.progress_monitor = make_monitor(self.library, progress, stop)
-        made = _run(lambda: self.builder.build_serialized_network(self.network, self.config), stop, self.errors)
+        try:
+            made = self.builder.build_serialized_network(self.network, self.config)
+        except (RuntimeError, ValueError, TypeError, MemoryError) as error:
+            self.errors.append(f"{type(error).__name__}: {error}")
+            made = None
         if made is None:
             raise ModelFileError([self._failure()])
         return Built(_buffer(made), self._timing_cache(), tuple(notes))
@@ -134,8 +135,17 @@ class TensorRTBuilder:
         return self._library
 
     def build(self, job: Job, progress: Progress) -> Built:
-        """`Builder.build`."""
-        return self.define(job).build(progress)
+        """`Builder.build`.
+
+        All of it is done in a thread of its own: raised inside a callback of the library, the log's included, an exception of Ctrl-C would end the process.
+        """
+        stop = threading.Event()
+        with ThreadPoolExecutor(1, "tritongen-build") as pool:
+            try:
+                return pool.submit(lambda: self.define(job).build(progress, stop)).result()
+            except BaseException:
+                stop.set()
+                raise
 
     def define(self, job: Job) -> Definition:
         """Everything up to the build itself.
@@ -179,31 +189,3 @@ def _add_profiles(definition: Definition) -> list[Diagnostic]:
             message = f"{definition.library.title} refuses profile {number}: {reasons}"
             found.append(Diagnostic("TG091", message, Location(str(job.onnx)), "no plan can be built", "check shapes and tensorrt.profiles", job.recipe.model))
     return found
-
-
-def _run(work: Callable[[], tensorrt.IHostMemory | None], stop: threading.Event, errors: list[str]) -> tensorrt.IHostMemory | None:
-    """Do the work; None where it fails, with what it raises among the errors.
-
-    It has a thread of its own, so that Ctrl-C reaches this one: raised inside the library's callbacks, it would not get through its frames.
-    """
-    made: list[tensorrt.IHostMemory | None] = []
-    # Not Thread.join: in Python 3.11 an interrupt while it waits marks the thread as ended, though it runs.
-    ended = threading.Event()
-
-    def body() -> None:
-        try:
-            made.append(work())
-        except (RuntimeError, ValueError, TypeError, MemoryError) as error:
-            errors.append(f"{type(error).__name__}: {error}")
-        finally:
-            ended.set()
-
-    threading.Thread(target=body, name="tritongen-build", daemon=True).start()
-    try:
-        while not ended.wait(_LOOK_S):
-            pass
-    except BaseException:
-        stop.set()
-        ended.wait()
-        raise
-    return made[0] if made else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import click
 from rich.console import Console
@@ -22,9 +23,9 @@ class JsonAudience:
     def rendered(self, findings: Sequence[Diagnostic]) -> None:
         """The spec was rendered."""
 
-    def begin(self, wanted: Wanted) -> BuildProgress:
-        """A build begins."""
-        return Silent()
+    def building(self, wanted: Wanted) -> AbstractContextManager[BuildProgress]:
+        """Around a build."""
+        return nullcontext(Silent())
 
     def end(self, outcome: Outcome) -> None:
         """A plan's fate is known."""
@@ -33,39 +34,38 @@ class JsonAudience:
 class TextAudience:
     """A line for each plan on stdout; on stderr a bar for the build that runs, or, where that is no terminal, a line when it begins."""
 
-    def __init__(self) -> None:
-        self._bar: Bar | None = None
-
     def rendered(self, findings: Sequence[Diagnostic]) -> None:
         """The spec was rendered."""
         if findings:
             click.echo(format_diagnostics(findings), err=True)
 
-    def begin(self, wanted: Wanted) -> BuildProgress:
-        """A build begins."""
-        if not sys.stderr.isatty():
-            click.echo(f"building {wanted.path} ...", err=True)
-            return Silent()
-        self._bar = Bar(f"{wanted.recipe.model}/{wanted.recipe.version}/{wanted.plan.name}")
-        return self._bar
+    def building(self, wanted: Wanted) -> AbstractContextManager[BuildProgress]:
+        """Around a build."""
+        if sys.stderr.isatty():
+            return bar(f"{wanted.recipe.model}/{wanted.recipe.version}/{wanted.plan.name}")
+        click.echo(f"building {wanted.path} ...", err=True)
+        return nullcontext(Silent())
 
     def end(self, outcome: Outcome) -> None:
         """A plan's fate is known."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
         click.echo(format_outcome(outcome))
 
 
-class Bar:
-    """A bar that shows the outermost phases of a build, and the name of the innermost one. Its methods are called from other threads."""
+@contextmanager
+def bar(title: str) -> Iterator[BuildProgress]:
+    """A bar on the terminal, which is gone afterwards."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(progress, title)
 
-    def __init__(self, title: str) -> None:
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+
+class Bar:
+    """The outermost phases of a build, as tasks of a bar. Its methods are called from other threads."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
         self._title = title
         self._tasks: dict[str, TaskID] = {}
-        self._progress.start()
 
     def start(self, phase: str, parent: str, steps: int) -> None:
         """`Progress.start`."""
@@ -79,9 +79,5 @@ class Bar:
 
     def finish(self, phase: str) -> None:
         """`Progress.finish`."""
-        if task := self._tasks.pop(phase, None):
-            self._progress.remove_task(task)
-
-    def close(self) -> None:
-        """Take the bar off the screen."""
-        self._progress.stop()
+        if phase in self._tasks:
+            self._progress.remove_task(self._tasks.pop(phase))

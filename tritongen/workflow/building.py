@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -39,13 +40,13 @@ from tritongen.workflow.rendering import plan_render
 
 
 class Audience(Protocol):
-    """Who follows a run. Every plan is told once, when its fate is known; a build is begun before."""
+    """Who follows a run. Every plan is told once, when its fate is known."""
 
     def rendered(self, findings: Sequence[Diagnostic]) -> None:
         """The spec was rendered, with these findings; none for a repository."""
 
-    def begin(self, wanted: Wanted) -> Progress:
-        """A build begins; its progress goes to what is returned."""
+    def building(self, wanted: Wanted) -> AbstractContextManager[Progress]:
+        """Around a build, of whose progress what is entered is told; left by whatever ends the build, Ctrl-C included."""
 
     def end(self, outcome: Outcome) -> None:
         """A plan's fate is known."""
@@ -96,7 +97,8 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
         outcome = _idle(each, request)
         if outcome is None:
             assert workshop is not None
-            outcome = workshop.make(each, audience.begin(each))
+            with audience.building(each) as progress:
+                outcome = workshop.make(each, progress)
         audience.end(outcome)
         outcomes.append(outcome)
     return Building(root, findings, tuple(outcomes))

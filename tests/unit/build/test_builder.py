@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
+from threading import Event
 
 import networks
 import numpy as np
@@ -36,7 +38,7 @@ class TestWhatIsBuilt:
 
     def test_the_plan_is_one_of_tensorrt_rtx_and_the_same_each_time(self, tmp_path):
         path = relu(tmp_path / "m.onnx")
-        plans = [define(path, batches(1, 4, 16, 8)).build(Silent()).plan for _ in range(2)]
+        plans = [define(path, batches(1, 4, 16, 8)).build(Silent(), Event()).plan for _ in range(2)]
         header = read_plan_header(bytes(plans[0]))
         assert (header.kind, header.version) == (TENSORRT_RTX, library().version)
         assert len({len(plan) for plan in plans}) == 1
@@ -44,7 +46,7 @@ class TestWhatIsBuilt:
     def test_a_fixed_network_needs_no_profile(self, tmp_path):
         definition = define(relu(tmp_path / "m.onnx", (1, 8)))
         assert definition.config.num_optimization_profiles == 0
-        assert definition.build(Silent()).plan
+        assert definition.build(Silent(), Event()).plan
 
     def test_values_of_a_shape_tensor(self, tmp_path):
         path = reshaped(tmp_path / "m.onnx")
@@ -63,7 +65,7 @@ class TestWhatIsBuilt:
         path = tmp_path / "m.onnx"
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
         onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
-        assert define(path, batches(1, 2, 4, 8)).build(Silent()).plan
+        assert define(path, batches(1, 2, 4, 8)).build(Silent(), Event()).plan
 
     @pytest.mark.parametrize("name", ["squeezenet"])
     def test_a_rebatched_network(self, name, tmp_path):
@@ -72,7 +74,7 @@ class TestWhatIsBuilt:
         assert value.type.tensor_type.shape.dim[0].dim_param
         definition = define(path, batches(1, 4, 8, 3, 224, 224, name="data_0"))
         assert ranges(definition, "data_0") == [[(1, 3, 224, 224), (4, 3, 224, 224), (8, 3, 224, 224)]]
-        assert len(definition.build(Silent()).plan) > path.stat().st_size / 2
+        assert len(definition.build(Silent(), Event()).plan) > path.stat().st_size / 2
 
     def test_the_options_of_a_recipe(self, tmp_path):
         changes = {"tf32": False, "workspace_bytes": 64 << 20, "optimization_level": 2, "refit": True}
@@ -170,7 +172,7 @@ class TestWhatIsRefused:
         path = save(tmp_path / "m.onnx", [helper.make_node("Concat", ["x", "z"], ["y"], axis=1)], {"x": ("N", "S"), "z": ("N", "S")})
         profile = Profile({"x": span((1, 2), (1, 4), (1, 8)), "z": span((1, 3), (1, 6), (1, 9))})
         with pytest.raises(ModelFileError) as caught:
-            define(path, profile).build(Silent())
+            define(path, profile).build(Silent(), Event())
         (found,) = caught.value.diagnostics
         assert found.code == "TG092"
         assert "Dimensions with name S must be equal" in found.message
@@ -188,7 +190,7 @@ class Interrupting:
     def step(self, phase: str, done: int) -> None:
         self.steps += 1
         if self.steps == 3:
-            _thread.interrupt_main()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             time.sleep(0.5)  # until the waiting thread has seen it
 
     def finish(self, phase: str) -> None:
@@ -196,9 +198,9 @@ class Interrupting:
 
 
 def test_ctrl_c_stops_the_build_at_its_next_step(tmp_path):
-    definition, progress = define(relu(tmp_path / "m.onnx"), batches(1, 2, 4, 8)), Interrupting()
+    path, progress = relu(tmp_path / "m.onnx"), Interrupting()
     with pytest.raises(KeyboardInterrupt):
-        definition.build(progress)
+        TensorRTBuilder(library()).build(Job(recipe(path, batches(1, 2, 4, 8)), tmp_path), progress)
     ended_at = progress.steps
     assert ended_at < 10
     time.sleep(0.2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -43,14 +45,14 @@ def test_nameless_dimensions_get_names_and_tensorrt_then_builds(text, tmp_path):
     assert symbols(done.path) == ["N", "dim_0", "N", "dim_1"]
     assert not is_anonymous(read_onnx(done.path))
     assert done.notes == ("dimension 1 of input 'x' is called dim_0", "dimension 1 of input 'z' is called dim_1")
-    assert define(done.path, APART).build(Silent()).plan
+    assert define(done.path, APART).build(Silent(), Event()).plan
 
 
 @pytest.mark.parametrize("text", ["?", ""])
 def test_without_names_tensorrt_builds_nothing(text, tmp_path):
     path = two_inputs(tmp_path / "m.onnx", text, text)
     with pytest.raises(ModelFileError):
-        define(path, APART).build(Silent())
+        define(path, APART).build(Silent(), Event())
 
 
 def test_names_that_are_there_stay_and_are_not_given_again(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -280,12 +281,17 @@ class TestTensorRT:
         assert sorted(path.name for path in (case.root / "m/1").iterdir()) == ["model.plan"]
 
 
-def test_ctrl_c_leaves_no_half_file(tmp_path):
-    networks.light("squeezenet", tmp_path)
-    (tmp_path / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: squeezenet.onnx, backend: tensorrt, batching: none}\n")
+def started(folder: Path, stderr: int) -> subprocess.Popen[str]:
+    """A build of a real network as a command of its own."""
+    networks.light("squeezenet", folder)
+    (folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: squeezenet.onnx, backend: tensorrt, batching: none}\n")
     command = [sys.executable, "-m", "tritongen", "build", "spec.yaml", "--with", "tensorrt-rtx", "--prove-limit", "0"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "200"}
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment)
+
+
+def test_ctrl_c_leaves_no_half_file(tmp_path):
+    with started(tmp_path, subprocess.PIPE) as process:
         assert process.stderr is not None
         before = "".join(itertools.takewhile(lambda line: not line.startswith("building"), process.stderr))
         time.sleep(0.05)
@@ -294,3 +300,21 @@ def test_ctrl_c_leaves_no_half_file(tmp_path):
         assert process.wait(60) == 130, before + said
     assert "Traceback" not in said
     assert list(tmp_path.rglob("*.plan*")) == []
+
+
+def test_a_terminal_shows_a_bar_and_has_its_cursor_again_after_ctrl_c(tmp_path):
+    ours, theirs = os.openpty()
+    with started(tmp_path, theirs) as process, os.fdopen(ours, "rb", buffering=0) as terminal:
+        os.close(theirs)
+        shown = b""
+        while b"Building engine" not in shown:
+            shown += terminal.read(4096)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how Linux says that nobody writes to a terminal any more
+            while more := terminal.read(4096):
+                shown += more
+        assert process.wait(60) == 130, shown
+    hidden, _, after = shown.rpartition(b"\x1b[?25l")
+    assert hidden
+    assert b"\x1b[?25h" in after
+    assert b"m/1/model.rtx.plan: Building engine" in shown
