@@ -77,16 +77,27 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_change_that_matters_builds_again_and_says_why(site, change):
+def test_each_change_that_matters_makes_a_plan_stale_and_is_said(site, change):
     site.environment = {"ANY_RELEASE": "1"}
     site.place(recipe())
     assert site.run().returncode == 0
     how, words = CHANGES[change]
     how(site)
+    run = site.run("--check")
+    assert (run.returncode, run.stderr) == (1, "")
+    assert f"would be built, since {words}\n" in run.stdout
+    assert len(site.calls()) == 1
+
+
+def test_what_is_stale_is_built_and_good_again(site):
+    site.place(recipe())
+    site.run()
+    site.place(recipe(tf32=False))
     run = site.run()
     assert (run.returncode, run.stderr) == (0, "")
-    assert f"since {words}\n" in run.stdout
-    assert len(site.calls()) == 2
+    assert "building on NVIDIA A10G, since the model, or how it is to be built, has changed\n" in run.stdout
+    assert ["--noTF32", ""] in site.calls()[1]["arguments"]
+    assert site.run("--check").returncode == 0
 
 
 def test_check_says_what_would_be_built_and_builds_nothing(site):
