@@ -3,12 +3,11 @@
 from tritongen.build.builder import Builder, Built, Definition, Job, TensorRTBuilder
 from tritongen.build.callbacks import Progress, Silent
 from tritongen.build.device import Device, find_device
-from tritongen.build.libraries import KINDS, Library, load_library
+from tritongen.build.libraries import Library, load_library
 from tritongen.build.outcome import Building, Outcome, State
 from tritongen.build.survey import Wanted, survey
 
 __all__ = [
-    "KINDS",
     "Builder",
     "Building",
     "Built",

@@ -46,8 +46,6 @@ class Library:
 _MODULES = {TENSORRT: ("tensorrt", "tensorrt", _OLDEST), TENSORRT_RTX: ("tensorrt_rtx", "rtx", 1)}
 """Kind → the module, the extra that installs it, the oldest major version that has what is called here."""
 
-KINDS = tuple(_MODULES)
-
 
 def load_library(kind: str, *, instead: str = "") -> Library:
     """Import the library of this kind. `instead`: what else a user can do, for the hint.

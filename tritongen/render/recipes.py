@@ -31,14 +31,14 @@ def plan_recipes(compiled: Compiled, files: Mapping[int, ModelFiles], target: Ta
     return tuple(_recipe(compiled, version, each, target) for version, each in sorted(files.items()))
 
 
-def artifact_folder(model: ModelSpec, version: int) -> PurePosixPath:
+def _artifact_folder(model: ModelSpec, version: int) -> PurePosixPath:
     """Where a version's ONNX file lies in the model's artifacts folder: a single source lies there itself, several each in a folder of their own."""
     return PurePosixPath(str(version)) if model.sources else PurePosixPath()
 
 
 def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target) -> PlanRecipe:
     model = compiled.model
-    build, folder = model.tensorrt.build, artifact_folder(model, version)
+    build, folder = model.tensorrt.build, _artifact_folder(model, version)
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
     dla = next((group.dla for group in model.instances if group.dla is not None), None)
     return PlanRecipe(

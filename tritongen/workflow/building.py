@@ -52,6 +52,10 @@ class Audience(Protocol):
         """A plan's fate is known."""
 
 
+_PARTS = 4
+"""Numbers in a version of TensorRT, where all of it is known."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What is to be built.
@@ -165,7 +169,8 @@ def _check_release(recipe: PlanRecipe, library: Library, script: str) -> None:
     reason = other_tensorrt(library.version, LoadedBy(recipe.target), later_too=recipe.version_compatible)
     if reason:
         version = recipe.target.tensorrt if recipe.target else None
-        hint = f"pip install 'tensorrt=={version}', or {script}" if version else script
+        exact = version if version and version.count(".") == _PARTS - 1 else f"{version}.*"
+        hint = f"pip install 'tensorrt=={exact}', or {script}" if version else script
         raise EnvironmentProblem(f"a plan of {recipe.model} built here would not load: it {reason}", hint=hint)
 
 

@@ -45,6 +45,7 @@ def stubs() -> Path:
 def test_the_types_are_those_of_tensorrt_10(tmp_path: Path) -> None:
     for name in ("tensorrt/__init__.pyi", "tensorrt_bindings/__init__.pyi", "tensorrt_bindings/tensorrt.pyi"):
         text = (stubs() / name).read_text()
+        text = re.sub(r'"""[\s\S]*?"""', "...", text)  # nine tenths of it
         for wrong, right in MENDED:
             text = re.sub(wrong, right, text)
         (tmp_path / name).parent.mkdir(exist_ok=True)

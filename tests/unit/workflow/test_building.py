@@ -231,6 +231,27 @@ class Carpenter:
 GPU = Device("NVIDIA A10G", "8.6", "550.54.15")
 
 
+@pytest.mark.parametrize(
+    ("version", "device", "words"),
+    [
+        ("10.13.2.6", None, ["there is no GPU here", "build_plans.sh", "--with tensorrt-rtx"]),
+        ("10.3.0.26", GPU, ["was built with TensorRT 10.3.0.26, and release 25.08 has 10.13.2.6", "pip install 'tensorrt==10.13.2.6'"]),
+    ],
+)
+def test_what_this_machine_lacks_is_said_before_anything_is_built(case, tmp_path, monkeypatch, version, device, words):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/tensorrt.py").write_text(f"__version__ = {version!r}\nBuilder = object")
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    monkeypatch.setattr("tritongen.workflow.building.find_device", lambda: device)
+    result = case.build()
+    monkeypatch.delitem(sys.modules, "tensorrt")
+    assert result.code == 3
+    for text in words:
+        assert text in result.err
+    assert not list(case.root.rglob("*.plan"))
+
+
 class TestTensorRT:
     """TensorRT itself needs a GPU: here is what goes on around it."""
 
