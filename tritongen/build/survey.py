@@ -106,6 +106,23 @@ def survey(
         raise RepositoryError([disk_problem(error, "read")]) from error
 
 
+def check_files(wanted: Wanted) -> None:
+    """Raise RepositoryError (TG095) with every file that is another than the recipe was made for: a manifest would say what is not so. Raises OSError, too."""
+    problems = [
+        Diagnostic(
+            "TG095",
+            f"{path} is not the file that the recipe of the plan was made for",
+            Location(str(wanted.artifacts / path)),
+            hint=_AGAIN,
+            model=wanted.recipe.model,
+        )
+        for path, sha256 in wanted.recipe.files.items()
+        if file_sha256(wanted.artifacts / path) != sha256
+    ]
+    if problems:
+        raise RepositoryError(problems)
+
+
 def disk_problem(error: OSError, what: str, model: str = "") -> Diagnostic:
     """The finding for a disk that does not let us read or write a plan or what belongs to it."""
     hint = "check the path, its permissions and the space left"

@@ -26,7 +26,7 @@ from tritongen.build import (
     find_device,
     load_library,
 )
-from tritongen.build.survey import artifacts_root, capability_text, disk_problem, read_all_recipes, survey
+from tritongen.build.survey import artifacts_root, capability_text, check_files, disk_problem, read_all_recipes, survey
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import EnvironmentProblem, InputError
 from tritongen.manifest import Builder as BuiltBy
@@ -37,6 +37,7 @@ from tritongen.repository import Entry, TextFile, apply_plan
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 from tritongen.workflow.rendering import plan_render
+from tritongen.workflow.serving import refuse_other_files
 
 
 class Audience(Protocol):
@@ -113,6 +114,7 @@ def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequenc
     if target.is_dir():
         root = target.resolve()
         return root, read_all_recipes(root), ()
+    refuse_other_files(target)
     with plan_render(target, prove_limit_bytes=request.prove_limit_bytes) as rendering:
         if not request.dry_run:
             apply_plan(rendering.plan)
@@ -185,6 +187,7 @@ class Workshop:
         """Build a plan and put it in place, with its manifest; what stands against it is in the outcome."""
         begun = time.perf_counter()
         try:
+            check_files(wanted)
             built = self._builder.build(Job(wanted.recipe, wanted.artifacts, wanted.capabilities, _content(wanted.timing_cache)), progress)
             for path in (wanted.path, wanted.manifest):
                 path.parent.mkdir(parents=True, exist_ok=True)

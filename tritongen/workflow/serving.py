@@ -31,7 +31,7 @@ class Served:
 
 
 _OTHER_FILES = {
-    ".onnx": ("this is an ONNX model", "`tritongen init {name}` writes a spec for it first; serve that"),
+    ".onnx": ("this is an ONNX model", "`tritongen init {name}` writes a spec for it first; give that"),
     ".pbtxt": ("this is the config of one model", "give the folder of the model repository, which is two levels up"),
     ".plan": ("this is a TensorRT plan", "give the folder of the model repository that it lies in"),
 }
@@ -63,7 +63,7 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
                 )
             ]
         )
-    _refuse_other_files(target)
+    refuse_other_files(target)
     folder = owned_folder(base_folder())
     try:
         with plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes) as rendering:
@@ -94,7 +94,7 @@ def stale_plans(repository: Path, release: str | None) -> tuple[Diagnostic, ...]
     )
 
 
-def _refuse_other_files(target: Path) -> None:
+def refuse_other_files(target: Path) -> None:
     """Say what a file is that is no spec. Raises RepositoryError."""
     if found := _OTHER_FILES.get(target.suffix.lower()):
         message, hint = found

@@ -195,6 +195,19 @@ class TestWhatCannotBeBuilt:
         assert result.code == 2
         assert "format 9" in result.err
 
+    def test_an_onnx_file_that_was_changed_since_the_render(self, case):
+        case.call("render", case.folder / "spec.yaml")
+        networks.mlp(case.artifacts / "model.onnx", seed=9)
+        result = case.build(*RTX, target="model_repository")
+        assert result.code == 2
+        assert "model.onnx is not the file that the recipe of the plan was made for" in result.err
+        assert not case.rtx.exists()
+
+    def test_a_model_in_place_of_a_spec(self, case):
+        result = case.build(*RTX, target="m.onnx")
+        assert result.code == 2
+        assert "tritongen init" in result.err
+
     def test_a_place_that_cannot_be_written(self, case):
         case.call("render", case.folder / "spec.yaml")
         (case.artifacts / "1").write_text("a file where a folder is needed")
