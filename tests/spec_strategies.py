@@ -274,7 +274,7 @@ def _gpu_spec(name: str, release: str) -> SearchStrategy[Data]:
 
 
 _RELEASES = ("24.01", "24.10", "25.08", "26.05", "26.08")
-_PRECISIONS = st.sampled_from(["fp32", "fp16", "bf16", "int8"])
+_PRECISIONS = st.sampled_from(["fp32", "tf32", "fp16", "bf16", "int8"])
 _GPU_GROUP = st.fixed_dictionaries({"kind": st.just("gpu")}, optional={"count": st.integers(1, 3), "gpus": st.sampled_from([[0], [0, 1]])})
 _CUDA = _mapping(
     cudnn_conv_algo_search=st.sampled_from(["exhaustive", "heuristic", "default"]),
