@@ -274,7 +274,7 @@ def _gpu_spec(name: str, release: str) -> SearchStrategy[Data]:
 
 
 _RELEASES = ("24.01", "24.10", "25.08", "26.05", "26.08")
-_PRECISIONS = st.sampled_from(["fp32", "fp16", "bf16", "int8"])
+_PRECISIONS = st.sampled_from(["fp32", "tf32", "fp16", "bf16", "int8"])
 _GPU_GROUP = st.fixed_dictionaries({"kind": st.just("gpu")}, optional={"count": st.integers(1, 3), "gpus": st.sampled_from([[0], [0, 1]])})
 _CUDA = _mapping(
     cudnn_conv_algo_search=st.sampled_from(["exhaustive", "heuristic", "default"]),
@@ -298,4 +298,13 @@ _PLAN = _mapping(
     busy_wait_events=st.booleans(),
     stream_priority=st.sampled_from(["max", "min"]),
     execution_context_allocation_strategy=st.sampled_from(["static", "on_profile_change"]),
+    profiles=st.lists(st.sampled_from([{}, {"batch": 1}, {"batch": 4}, {"batch": 64}]), min_size=1, max_size=3),
+    build=_mapping(
+        max_workspace_size=st.just("1GiB"),
+        compute_capabilities=st.sampled_from([["8.6"], ["8.6", "9.0"]]),
+        hardware_compatibility=st.sampled_from(["ampere_plus", "same_compute_capability"]),
+        version_compatible=st.booleans(),
+        refit=st.booleans(),
+        gpu_fallback=st.booleans(),
+    ),
 )

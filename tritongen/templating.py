@@ -7,6 +7,7 @@ and are never pasted raw. In `*.html.j2` every value is escaped unless it is Mar
 from __future__ import annotations
 
 import functools
+import shlex
 from pathlib import Path
 
 import jinja2
@@ -33,6 +34,7 @@ def environment(own: Path | None = None) -> jinja2.Environment:
     )
     env.filters["comment"] = comment
     env.filters["yaml"] = yaml_scalar
+    env.filters["shell"] = shlex.quote
     return env
 
 

@@ -13,6 +13,8 @@ its place:
 `settings.json` beside the tree may set `release`, `gpus`, `auto_complete`; with `repositories` it names the folders that are repositories given together,
 with `beside` the codes of advice that any such tree gets, whatever the case is about; `not_live` says why the embedded server cannot be asked about it. An
 empty folder is kept by a file named `.keep`, which is not copied.
+`NAME.plan.txt` is a plan: `ftrt 10.13.2.6`, the tag and the version in its header. `recipes.json.txt` holds a list of what differs from a recipe of
+`model.onnx` for the plan `model.plan` of version 1, `NAME.manifest.json.txt` what differs from the manifest of the plan whose path, from here, is its `of`.
 `NAME.py.txt` becomes NAME.py; so tools that look after the Python of this project leave it alone.
 `NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes,
 `NAME.fifo` a pipe NAME.
@@ -24,14 +26,17 @@ import json
 import os
 import re
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tritongen import dtypes
+from tritongen.manifest import Builder, make_manifest, print_manifest
+from tritongen.recipe import PlanFile, PlanRecipe, print_recipes
 from tritongen.releases import find_release
+from tritongen.repository import file_sha256
 from tritongen.rules.context import ServerFacts
 
 _LINE = re.compile(r"(?P<kind>input|optional|output)\s+(?P<name>\S+)\s+(?P<dtype>\w+)\s+(?P<shape>\[.*\]|-)")
@@ -48,6 +53,8 @@ def build_tree(source: Path, target: Path) -> Path:
             continue
         elif path.name.endswith(".onnx.txt"):
             destination.with_name(path.name.removesuffix(".txt")).write_bytes(build_onnx(path.read_text()))
+        elif path.name.endswith((".plan.txt", "recipes.json.txt", ".manifest.json.txt")):
+            continue
         elif path.name.endswith(".py.txt"):
             shutil.copyfile(path, destination.with_name(path.name.removesuffix(".txt")))
         elif path.name.endswith(".link"):
@@ -58,7 +65,31 @@ def build_tree(source: Path, target: Path) -> Path:
             os.mkfifo(destination.with_name(path.name.removesuffix(".fifo")))
         else:
             shutil.copyfile(path, destination)
+    _build_plans(source, target)
     return target
+
+
+def _build_plans(source: Path, target: Path) -> None:
+    """Plans, and the recipes and manifests that are about them."""
+    for path in source.rglob("*.plan.txt"):
+        tag, version = path.read_text().split()
+        destination = target / path.relative_to(source).with_suffix("")
+        destination.write_bytes(tag.encode() + bytes(20) + bytes(map(int, version.split("."))) + b"the rest")
+    for path in source.rglob("recipes.json.txt"):
+        recipes = [_recipe(given) for given in json.loads(path.read_text())]
+        (target / path.relative_to(source)).with_suffix("").write_text(print_recipes(recipes))
+    for path in source.rglob("*.manifest.json.txt"):
+        given = json.loads(path.read_text())
+        destination = (target / path.relative_to(source)).with_suffix("")
+        builder = Builder("tensorrt", **{"tensorrt": "10.13.2.6", "compute_capability": "8.6", **given.get("builder", {})})
+        sha = file_sha256(destination.parent / given["of"]) if "of" in given else "0" * 64
+        destination.write_text(print_manifest(make_manifest(_recipe(given.get("recipe", {})), sha, builder)))
+
+
+def _recipe(given: dict[str, object]) -> PlanRecipe:
+    onnx = PurePosixPath("model.onnx")
+    plans = tuple(PlanFile(*plan) for plan in given.pop("plans", [["model.plan"]]))
+    return PlanRecipe(**{"model": "m", "version": 1, "onnx": onnx, "files": {onnx: "ab" * 32}, "release": "25.08", "plans": plans, **given})
 
 
 def repositories(source: Path, root: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 # Debian packages that `make test-system` needs; installs only what is missing.
 set -eu
 missing=""
-for program in strace chromium; do
+for program in strace chromium busybox shellcheck; do
     command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
 done
 [ -z "$missing" ] && exit 0

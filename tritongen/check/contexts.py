@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tritongen.check.plans import built_plans
 from tritongen.errors import ModelFileError
 from tritongen.modelconfig.reading import ReadConfig, read_config, unread_config
 from tritongen.repository.scan import CONFIG_NAME, ModelFolder
@@ -75,14 +76,15 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
     if not config.name:
         # A protobuf string is UTF-8, which a folder's name need not be.
         config.name = os.fsencode(folder.name).decode(errors="replace")
-    context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, {}, text, read.ok and not folder.config_problem)
+    parses = read.ok and not folder.config_problem
+    context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, text=text, parses=parses)
     context = dataclasses.replace(context, absent=_absent(folder, config))
     look = _LOOKS.get(context.resolved.backend)
     if look is None:
         return context, read
     filename = ENGINE_ARGUMENTS if context.resolved.backend == "vllm" else context.resolved.filename
     files = {number: look(folder, f"{name}/{filename}") for number, name in context.versions.loaded.items()}
-    return dataclasses.replace(context, models=files), read
+    return dataclasses.replace(context, models=files, plans=built_plans(context)), read
 
 
 def _absent(folder: ModelFolder, config: Any) -> frozenset[str]:

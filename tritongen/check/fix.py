@@ -6,14 +6,12 @@ tritongen generated are left alone too: their spec is what to change.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import os
 import stat
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from tritongen.check.findings import CheckFinding
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.stamp import read_stamp
+from tritongen.repository.writing import write_whole
 from tritongen.rules import Edit
 
 _MOST_ROUNDS = 10
@@ -194,20 +193,4 @@ def _replace(file: FixedFile) -> None:
     target = Path(os.path.realpath(file.path))
     if target.read_bytes() != file.before:
         raise OSError(0, "it was changed by somebody else meanwhile; run the command again")
-    with _temporary(target) as (descriptor, temporary):
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(file.after)
-            stream.flush()
-            os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-
-
-@contextlib.contextmanager
-def _temporary(target: Path) -> Iterator[tuple[int, Path]]:
-    """A new file beside `target`, which is gone afterwards unless it was renamed."""
-    descriptor, name = tempfile.mkstemp(prefix=".config.pbtxt.", dir=target.parent)
-    try:
-        yield descriptor, Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    write_whole(target, file.after, mode=stat.S_IMODE(target.stat().st_mode))

@@ -12,7 +12,9 @@ import click
 
 _COMMANDS = {
     "render": "write the model repository of a spec",
+    "estimate": "estimate the GPU memory of a spec's models, and which batches fit",
     "check": "check any model repository by Triton's own rules",
+    "build": "build the TensorRT plans of a spec",
     "init": "write a starter spec for ONNX models",
     "serve": "serve a spec or a repository on a real Triton, here",
     "infer": "send one request to a running Triton",

@@ -26,7 +26,7 @@ def command(spec: Path, output: Path | None, dry_run: bool, check: bool, force: 
     from tritongen.errors import InputError
     from tritongen.report.plans import format_plan
     from tritongen.report.text import format_diagnostics
-    from tritongen.repository import Action, apply_plan
+    from tritongen.repository import apply_plan
     from tritongen.workflow.rendering import plan_render
 
     with plan_render(spec, output=output, force=force, prove_limit_bytes=prove_limit) as rendering:
@@ -37,8 +37,7 @@ def command(spec: Path, output: Path | None, dry_run: bool, check: bool, force: 
         plan = rendering.plan
         if dry_run or check:
             click.echo(format_plan(plan))
-            would_change = bool(plan.with_action(Action.CREATE, Action.REPLACE, Action.CONFLICT))
-            return 1 if (check and would_change) or (dry_run and plan.with_action(Action.CONFLICT)) else 0
+            return 1 if (check and plan.would_change) or (dry_run and plan.has_conflicts) else 0
         applied = apply_plan(plan)
     click.echo(format_plan(plan, done=True))
     for note in applied.notes:

@@ -31,7 +31,11 @@ def _port(name: str, default: int) -> Callable[[Any], Any]:
     metavar="local,size=BYTES",
     help="The response cache, as tritonserver has it. Default: 64 MiB where a model asks for response caching, else none.",
 )
-@click.option("--start-timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds until every model must be loaded.")
+@click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=1),
+    help="Seconds until every model must be loaded. Default: 120, and 3600 where TensorRT engines are built while loading.",
+)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one line on stdout when ready, nothing more."
 )
@@ -46,7 +50,7 @@ def command(
     disable_auto_complete_config: bool,
     strict: bool,
     cache_config: str | None,
-    start_timeout: float,
+    start_timeout: float | None,
     form: str,
     prove_limit: int,
 ) -> int:

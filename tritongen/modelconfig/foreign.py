@@ -19,6 +19,7 @@ _MAGIC = {
     b"%PDF": "a PDF document",
     b"ftrt": "a TensorRT plan",
     b"ptrt": "a TensorRT plan",
+    b"vtrt": "a plan of TensorRT-RTX",
 }
 _YAML_ITEM = re.compile(r"^[ \t]*- +[\w\"']+[ \t]*:|^---[ \t]*\r?$|^[ \t]*- +[\w\"'.]+[ \t]*\r?$", re.MULTILINE)
 _YAML_BLOCK = re.compile(r"^([ \t]*)[A-Za-z_]\w*:[ \t]*\r?\n\1[ \t]*(?:- |[ \t]+[A-Za-z_]\w*:)", re.MULTILINE)

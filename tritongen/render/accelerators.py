@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritongen.batching import Batching
-from tritongen.releases import Release
+from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render.findings import Findings
-from tritongen.render.onnxruntime import accelerator_options
+from tritongen.render.onnxruntime import build_options, cache_options
+from tritongen.render.precision import heeds_precision_mode
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
+from tritongen.spec.target import Target
 
 
 def add_accelerator(
@@ -20,23 +23,38 @@ def add_accelerator(
     signature: Signature,
     batching: Batching,
     sizes: Mapping[str, Sizes],
-    cache_path: str,
-    release: Release | None,
+    target: Target,
+    digest: str,
     findings: Findings,
 ) -> None:
-    """Write `optimization.execution_accelerators` for the model's `accelerator`.
+    """Write `optimization.execution_accelerators` for the model's `accelerator`. `digest`: SHA-256 (hex) of the model's files.
 
     `cuda` needs nothing: a GPU instance of the onnxruntime backend always has ONNX Runtime's CUDA provider.
     """
     accelerators = config.optimization.execution_accelerators
+    release = find_release(target.release) if target.release else DEFAULT_RELEASE
     if model.accelerator == "openvino":
         accelerators.cpu_execution_accelerator.add(name="openvino")
     elif model.accelerator == "tensorrt":
         tensorrt = accelerators.gpu_execution_accelerator.add(name="tensorrt")
-        tensorrt.parameters["precision_mode"] = model.precision.upper()
-        tensorrt.parameters.update(accelerator_options(model.onnxruntime.tensorrt, cache_path, release))
+        if heeds_precision_mode(release):
+            # TF32 is TensorRT's way with FP32, unless its builder is told otherwise; the backend has no word for that.
+            tensorrt.parameters["precision_mode"] = "FP32" if model.precision == "tf32" else model.precision.upper()
+        tensorrt.parameters.update(build_options(model.onnxruntime.tensorrt))
         if model.ragged is None:  # refused together with it
             tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings, asked=model.freeze or bool(model.shapes.keys() - sizes.keys())))
+        folder = _engine_folder(model, target, release, digest, tensorrt.parameters)
+        tensorrt.parameters.update(cache_options(model.onnxruntime.tensorrt, folder, release))
+
+
+def _engine_folder(model: ModelSpec, target: Target, release: Release | None, digest: str, parameters: Mapping[str, str]) -> str:
+    """Where a model's engines are kept: a folder for each model, and in it one for each thing that makes engines others.
+
+    These are its files, precision, release (and so TensorRT), profile with the batch, and options of building. ONNX Runtime itself finds engines again by the
+    names in the graph, the versions of libraries and the GPU alone, whatever the weights (`TRTGenerateId` in its TensorRT provider).
+    """
+    parts = [digest, model.precision, release.name if release else str(target.release), *(f"{key}={value}" for key, value in sorted(parameters.items()))]
+    return f"{target.engine_cache.rstrip('/')}/{model.name}/{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"
 
 
 def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings, *, asked: bool = False) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,18 +9,20 @@ from typing import Any
 
 from tritongen.batching import Batching, decide_batching
 from tritongen.modelconfig import ModelConfig, merge_overlay
-from tritongen.releases import DEFAULT_RELEASE, Release, find_release
+from tritongen.recipe import Profile
+from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render.accelerators import add_accelerator
 from tritongen.render.backends import BACKENDS
 from tritongen.render.caching import add_response_cache
 from tritongen.render.effects import effective
 from tritongen.render.findings import Findings
 from tritongen.render.instances import add_instances
-from tritongen.render.onnxruntime import add_onnxruntime, build_options
+from tritongen.render.onnxruntime import add_onnxruntime
 from tritongen.render.optional import add_optional_inputs, unbatched
 from tritongen.render.origins import check_overlay
 from tritongen.render.plans import add_tensorrt
 from tritongen.render.precision import judge_precision
+from tritongen.render.profiles import plan_profiles
 from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
 from tritongen.render.scheduling import add_scheduling, few_sizes
 from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks, shapes_hint
@@ -55,6 +56,9 @@ class Compiled:
         warmup_files: data files of the warmup samples, by path in the model's folder.
         feeds: the warmup samples, for a proof: batch size → inputs.
         remarks: sentences for the header of config.pbtxt.
+        profiles: those of the model's plan; none where it is served from its ONNX file.
+        model: what the spec says, without the keys that have no effect.
+        sizes: of every input whose variable dimensions are known, without the batch.
     """
 
     config: Any
@@ -62,6 +66,9 @@ class Compiled:
     warmup_files: Mapping[PurePosixPath, bytes]
     feeds: Mapping[int, Feed]
     remarks: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    model: ModelSpec
+    sizes: Mapping[str, Sizes]
 
 
 def compile_model(
@@ -100,13 +107,13 @@ def compile_model(
     sizes = concrete_sizes(signature, batching, model.shapes, {name: array.shape for name, array in samples.items()}, findings)
     if "tensorrt" in (model.backend, model.accelerator):
         check_symbols(signature, batching, sizes, findings)
+    profiles = plan_profiles(model, signature, batching, sizes, findings)
     remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
-    add_instances(config, model, findings)
-    cache = _cache_path(model, target, release, digest, sizes)
+    add_instances(config, model, len(profiles), findings)
     judge_precision(model, release, findings)
-    add_accelerator(config, model, signature, batching, sizes, cache, release, findings)
+    add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
-    add_tensorrt(config, model, signature, batching, sizes, findings)
+    add_tensorrt(config, model, signature, batching, sizes, len(profiles), findings)
     _check_plan(model, signature, batching, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)
@@ -118,7 +125,7 @@ def compile_model(
     follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)
     feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)
-    return Compiled(config, batching, files, feeds, tuple(remarks))
+    return Compiled(config, batching, files, feeds, tuple(remarks), profiles, model, sizes)
 
 
 def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batching:
@@ -143,17 +150,6 @@ def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batch
         consequence = "it is served with max_batch_size: 0, one request at a time, in the shapes of its file"
         findings.advice("TG106", ("source",), f"not batched: {reasons}", consequence=consequence, hint=hint)
     return batching
-
-
-def _cache_path(model: ModelSpec, target: Target, release: Release | None, digest: str, sizes: Mapping[str, Sizes]) -> str:
-    """An engine is good for one model file, precision, set of shapes, TensorRT and way of building: a folder for each, so that no model ever finds another's.
-
-    ONNX Runtime finds engines again by graph and precision alone (its documentation of the TensorRT provider).
-    """
-    parts = [digest, model.precision, release.name if release else str(target.release), repr(sorted(sizes.items()))]
-    if options := build_options(model.onnxruntime.tensorrt):
-        parts.append(repr(sorted(options.items())))
-    return f"{target.engine_cache.rstrip('/')}/{model.name}/{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"
 
 
 def _check_plan(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:

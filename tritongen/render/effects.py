@@ -17,7 +17,8 @@ from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_given, is_stated, key_text, value_of, without
 from tritongen.render.placement import placed_groups
-from tritongen.render.precision import without_idle_dla
+from tritongen.render.precision import is_converted, without_idle_dla
+from tritongen.rewrite import PRECISIONS
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.models import Spec
@@ -77,7 +78,16 @@ def effective(model: ModelSpec, signature: Signature, release: Release | None, f
 
 
 _SECTIONS: tuple[Key, ...] = (
-    *(("queue",), ("onnxruntime",), ("onnxruntime", "cuda"), ("onnxruntime", "tensorrt"), ("onnxruntime", "tensorrt", "tactic_sources"), ("tensorrt",)),
+    *(
+        ("queue",),
+        ("conversion",),
+        ("onnxruntime",),
+        ("onnxruntime", "cuda"),
+        ("onnxruntime", "tensorrt"),
+        ("onnxruntime", "tensorrt", "tactic_sources"),
+        ("tensorrt",),
+    ),
+    *(("tensorrt", "build"), ("tensorrt", "shape_tensors")),
     *(("batching", "pinned_memory"), ("versions",), ("shapes",), ("samples",), ("labels",), ("config",), ("queue", "priority_queue_policy")),
 )
 """Mappings whose keys may all be left out; a spec without them says the same. Others have a meaning when they are empty, or are refused."""
@@ -105,6 +115,9 @@ def idle_target(spec: Spec, locate: Callable[[Key], Location]) -> list[Diagnosti
             consequence="nothing is kept there; plans of backend tensorrt are files of the repository",
             hint="remove it, or write onnxruntime: {tensorrt: {engine_cache: true}}" if users else "remove it, or add accelerator: tensorrt to a model",
         )
+    if spec.triton.gpu_memory is not None and not any(group.kind in ("gpu", "auto") for model in spec.models for group in placed_groups(model)):
+        message = "triton.gpu_memory has no effect: no model has copies on a GPU"
+        findings.idle(("triton", "gpu_memory"), message, hint="remove it, or write instances: {kind: gpu}")
     return findings.found
 
 
@@ -114,6 +127,12 @@ def _is_onnx(facts: Facts) -> bool:
 
 def _backend(facts: Facts) -> str:
     return f"backend: {facts[0].backend}"
+
+
+def _against_precision(facts: Facts) -> str:
+    model = facts[0]
+    on_cpu = model.precision in PRECISIONS and model.accelerator == "none" and not _kinds(facts) & {"auto", "gpu"}
+    return _kinds_text(facts) if on_cpu else f"{_backend(facts)} and accelerator: {model.accelerator}"
 
 
 def _kinds(facts: Facts) -> set[str]:
@@ -168,10 +187,18 @@ EFFECTS: tuple[Effect, ...] = (
     ),
     Effect(
         ("precision",),
-        lambda facts: "tensorrt" in (facts[0].backend, facts[0].accelerator),
-        lambda facts: f"{_backend(facts)} and accelerator: {facts[0].accelerator}",
-        "ONNX Runtime computes in the types that the model file states",
-        "add accelerator: tensorrt, or write precision: fp32 and convert the ONNX file itself",
+        lambda facts: "tensorrt" in (facts[0].backend, facts[0].accelerator) or is_converted(facts[0]),
+        _against_precision,
+        "ONNX Runtime computes in the types that the model file states, on the GPU with TF32 unless onnxruntime: {cuda: {use_tf32: false}} is written",
+        "write precision: fp32; fp16 is for GPUs (accelerator: cuda or tensorrt), the others for accelerator: tensorrt and backend: tensorrt",
+    ),
+    Effect(
+        ("conversion",),
+        lambda facts: is_converted(facts[0]),
+        lambda facts: f"precision: {facts[0].precision}",
+        "the file is served as it is",
+        "write precision: fp16, or remove conversion",
+        belongs_to=("precision",),
     ),
     Effect(("cpu_threads",), _is_onnx, _backend, "a TensorRT plan runs on a GPU", "remove cpu_threads"),
     Effect(_SESSION, _is_onnx, _backend, "only the onnxruntime backend reads them", "remove onnxruntime, or write backend: onnxruntime"),
@@ -276,6 +303,13 @@ EFFECTS: tuple[Effect, ...] = (
         "write builder_optimization_level: 2 or lower for a faster build",
     ),
     *_tactics(),
+    Effect(
+        ("tensorrt", "build", "gpu_fallback"),
+        lambda facts: any(group.dla is not None for group in facts[0].instances),
+        lambda facts: "no dla in instances",
+        "the plan is built for the GPU",
+        "remove gpu_fallback, or write instances: [{kind: gpu, dla: 0}]",
+    ),
     Effect(
         ("versions", "count"),
         lambda facts: facts[0].versions.policy == "latest" or facts[0].version == "auto",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.modelconfig import print_pbtxt
+from tritongen.recipe import RECIPES, PlanRecipe, print_recipes
 from tritongen.render.backends import BACKENDS
 from tritongen.render.compile import Compiled, label_filename
 from tritongen.render.findings import Findings, Key
@@ -18,7 +19,7 @@ from tritongen.spec import ModelSpec
 from tritongen.templating import environment
 
 SOURCE_NAME = "model.onnx"
-_OWN_NAMES = (PurePosixPath(SOURCE_NAME), PurePosixPath(BACKENDS["tensorrt"].filename))
+_OWN_NAMES = (PurePosixPath(SOURCE_NAME), PurePosixPath(BACKENDS["tensorrt"].filename), RECIPES)
 CONFIG = PurePosixPath("config.pbtxt")
 
 
@@ -68,6 +69,7 @@ def build_entry(
     *,
     previous: Mapping[PurePosixPath, CopiedFile],
     made: Mapping[int, Made],
+    recipes: Sequence[PlanRecipe],
     labels: Mapping[str, bytes],
     spec_name: str,
     tritongen_version: str,
@@ -80,21 +82,24 @@ def build_entry(
         files: by version, the model file with its external data.
         previous: files of earlier versions that stay.
         made: by version, how a rewritten model file came about.
+        recipes: how the plans of each version are built; none for a model that is served from its ONNX file.
         labels: content of the label files, by output.
         spec_name: file name of the spec, for the header.
         tritongen_version: likewise.
     """
     contents: dict[PurePosixPath, EntryFile] = {**previous}
     artifacts: dict[PurePosixPath, EntryFile] = {}
+    plans = {recipe.version: recipe for recipe in recipes}
     for version, model_files in files.items():
         copied = {name: CopiedFile(source, model_files.hashes[name]) for name, source in model_files.sources.items()}
         folder = PurePosixPath(str(version))
-        if model.backend == "tensorrt":
-            contents[folder / BACKENDS["tensorrt"].filename] = KeptFile()
-            # A plan's source: for the model as a whole, or for each of its versions.
-            artifacts.update({(folder / name if model.sources else name): file for name, file in copied.items()})
+        if version in plans:
+            contents.update({folder / plan.name: KeptFile(plans[version], plan) for plan in plans[version].plans})
+            artifacts.update({plans[version].onnx.parent / name: file for name, file in copied.items()})
         else:
             contents.update({folder / name: file for name, file in copied.items()})
+    if recipes:
+        artifacts[RECIPES] = TextFile(print_recipes(recipes).encode())
     contents.update({path: TextFile(content) for path, content in compiled.warmup_files.items()})
     contents.update({PurePosixPath(label_filename(model, output)): TextFile(content) for output, content in labels.items()})
     header = (

@@ -12,8 +12,11 @@ from tritongen.spec import ModelSpec
 from tritongen.spec.instances import InstanceGroup
 
 
-def add_instances(config: Any, model: ModelSpec, findings: Findings) -> None:
-    """Write one group for each of the spec, unless `config: instance_group` takes their place; both are judged."""
+def add_instances(config: Any, model: ModelSpec, profiles: int, findings: Findings) -> None:
+    """Write one group for each of the spec, unless `config: instance_group` takes their place; both are judged.
+
+    `profiles`: how many the plan has. A group that names none uses them all: without a list, Triton uses the first one only.
+    """
     groups = placed_groups(model)
     for placed in groups:
         _check_kind(model, placed, findings)
@@ -22,7 +25,7 @@ def add_instances(config: Any, model: ModelSpec, findings: Findings) -> None:
         return
     for index, (group, placed) in enumerate(zip(model.instances, groups, strict=True)):
         added = config.instance_group.add(kind=KINDS[placed.kind], count=group.count, gpus=group.gpus)
-        added.profile.extend(str(profile) for profile in group.profiles)
+        added.profile.extend(map(str, group.profiles or (range(profiles) if profiles > 1 else ())))
         if group.host_policy is not None:
             added.host_policy = group.host_policy
         _add_dla(added, model, index, group, findings)

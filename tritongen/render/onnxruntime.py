@@ -108,19 +108,19 @@ def build_options(settings: TensorRTProvider) -> dict[str, str]:
     return written
 
 
-def accelerator_options(settings: TensorRTProvider, cache_path: str, release: Release | None) -> dict[str, str]:
-    """All parameters of the `tensorrt` accelerator that `onnxruntime.tensorrt` stands for; `cache_path` is the folder of the caches.
+def cache_options(settings: TensorRTProvider, folder: str, release: Release | None) -> dict[str, str]:
+    """The parameters of the `tensorrt` accelerator for its two caches, which lie in `folder`.
 
-    The cache is on unless it is switched off: without it every start of the server, and every instance, builds all engines again, minutes before the first
-    answer. An ONNX Runtime that has no `trt_timing_cache_path` keeps its timings with the engines.
+    They are on unless they are switched off: without the engines' cache every start of the server, and every instance, builds all engines again, minutes before
+    the first answer. An ONNX Runtime that has no `trt_timing_cache_path` keeps its timings with the engines.
     """
-    written = build_options(settings)
+    written = {}
     for key in _CACHES:
         (path,) = COMPANIONS[key]
         if getattr(settings, key):
             written[ACCELERATOR_OPTIONS[key]] = "1"
             if release is None or release.onnxruntime is None or has_option(path, release.onnxruntime):
-                written[path] = cache_path
+                written[path] = folder
     return written
 
 

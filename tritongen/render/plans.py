@@ -7,24 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.modelconfig import ModelOptimizationPolicy
+from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings, Key
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
+from tritongen.spec.plans import PlanBuild
 from tritongen.spec.tensorrt import CudaGraphs
 
 _STRATEGY = "execution_context_allocation_strategy"
 _PRIORITIES = {"max": ModelOptimizationPolicy.PRIORITY_MAX, "min": ModelOptimizationPolicy.PRIORITY_MIN}
 
 
-def add_tensorrt(config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    """Write what `tensorrt` says. Graphs need the size of every input; where one is not known, that is reported as the plan's own problem."""
+def add_tensorrt(
+    config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], profiles: int, findings: Findings
+) -> None:
+    """Write what `tensorrt` says. Graphs need the size of every input; where one is not known, that is reported as the plan's own problem.
+
+    `profiles`: how many the plan has; 0 where it needs none, or where that is not known.
+    """
     settings = model.tensorrt
-    _check_profiles(model, findings)
+    _check_profiles(model, max(profiles, 1), findings)
+    _say_needed_options(settings.build, findings)
+    for capability in settings.build.compute_capabilities:
+        config.cc_model_filenames[capability] = plan_name(capability)
+    for tensor in config.input:
+        if tensor.name in settings.shape_tensors:
+            tensor.is_shape_tensor = True
     if settings.cuda_graphs is not None:
         config.optimization.cuda.graphs = True
         if all(tensor.name in sizes for tensor in signature.inputs):
@@ -61,8 +75,35 @@ def _say_gaps(batching: Batching, graphs: CudaGraphs, findings: Findings) -> Non
         )
 
 
-def _check_profiles(model: ModelSpec, findings: Findings) -> None:
-    """Say where copies are to use profiles of which the spec says nothing: `shapes` and `batching` describe one profile, number 0."""
+def plan_name(compute_capability: str) -> str:
+    """The file name of a plan: Triton's own, or that of the plan for one kind of GPU."""
+    usual = PurePosixPath(BACKENDS["tensorrt"].filename)
+    return f"{usual.stem}.sm{compute_capability.replace('.', '')}{usual.suffix}" if compute_capability else usual.name
+
+
+def _say_needed_options(build: PlanBuild, findings: Findings) -> None:
+    """Keys whose plans the server loads only where it was started with an option."""
+    for key, option in (("version_compatible", "version-compatible=true"), ("plugins", f"plugins={';'.join(build.plugins)}")):
+        if getattr(build, key):
+            findings.advice(
+                "TG174",
+                ("tensorrt", "build", key),
+                f"{key} needs an option of the server: --backend-config=tensorrt,{option}",
+                consequence="without the option Triton refuses to load the model",
+                hint=f"start the server with it, or remove {key}",
+            )
+    if build.strip_weights:
+        findings.warning(
+            "TG126",
+            ("tensorrt", "build", "strip_weights"),
+            "the plan is built without its weights, and Triton puts none back",
+            consequence="the model cannot answer until a tool of yours has put the weights back",
+            hint="remove strip_weights, or refit the plan before it is served",
+        )
+
+
+def _check_profiles(model: ModelSpec, count: int, findings: Findings) -> None:
+    """Say where copies are to use profiles that the plan has not. `count`: how many it has."""
     for index, group in enumerate(model.instances):
         if group.profiles and model.backend != "tensorrt":
             findings.error(
@@ -72,14 +113,15 @@ def _check_profiles(model: ModelSpec, findings: Findings) -> None:
                 consequence="Triton refuses to load the model",
                 hint="remove profiles (that of accelerator: tensorrt is derived from shapes), or write backend: tensorrt",
             )
-        elif others := [profile for profile in group.profiles if profile != 0]:
+        elif others := [profile for profile in group.profiles if profile >= count]:
             named = f"profile{'s' * (len(others) > 1)} {', '.join(map(str, others))}"
+            has = "one profile of the plan, number 0," if count == 1 else f"{count} profiles of the plan, numbers 0 to {count - 1},"
             findings.warning(
                 "TG122",
                 ("instances", index, "profiles"),
-                f"the spec describes one profile of the plan, number 0, and not {named}",
+                f"the spec describes {has} and not {named}",
                 consequence=f"Triton refuses to load a plan without {named}; for which sizes {'they are' if len(others) > 1 else 'it is'} is not known here",
-                hint="remove profiles, or bring a plan of your own that has them, with preferred batch sizes that fit them",
+                hint="add to tensorrt: {profiles: [...]}, remove profiles here, or bring a plan of your own that has them",
             )
 
 
@@ -116,5 +158,6 @@ def spec_keys() -> Iterator[tuple[Key, Key]]:
         yield ("optimization", "cuda", field), ("tensorrt", field)
     for field in ("graphs", "graph_spec"):
         yield ("optimization", "cuda", field), ("tensorrt", "cuda_graphs")
+    yield ("cc_model_filenames",), ("tensorrt", "build", "compute_capabilities")
     yield ("optimization", "priority"), ("tensorrt", "stream_priority")
     yield ("parameters", _STRATEGY), ("tensorrt", _STRATEGY)

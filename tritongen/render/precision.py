@@ -1,4 +1,4 @@
-"""`precision` of what TensorRT runs, as the accelerator or as a plan: what the release's TensorRT can do with it.
+"""`precision`: which models are converted for it and how near their answers stay, and what a release's TensorRT can do with the others.
 
 Sources: NVIDIA's release notes for TensorRT 10.0 (BF16 came after 8.6) and 11.0 (networks are strongly typed, builder flags for precision are gone);
 onnxruntime_backend for precision_mode.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from tritongen.known_issues import find_issue
 from tritongen.releases import Release
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
+from tritongen.render.placement import placed_groups
+from tritongen.rewrite import PRECISIONS, Agreement, Comparison
 from tritongen.spec import ModelSpec
 
 _WITHOUT_BF16_MODE = find_issue("no-bf16-precision")
@@ -16,13 +18,30 @@ _TYPED_SINCE = 11
 _BF16_SINCE = 10
 
 
+def is_converted(model: ModelSpec) -> bool:
+    """Whether the model's file is converted to its precision: one that is a property of files, for a model that may run on a GPU.
+
+    At every release: TensorRT 11 takes precision from a file's types and from nothing else, the builder flags of TensorRT 10 are on their way out since 10.12
+    (its release notes), and what runs is then what was compared. A CPU computes FP16 in FP32, with casts.
+    """
+    if model.precision not in PRECISIONS:
+        return False
+    on_gpu = any(group.kind in ("gpu", "auto") for group in placed_groups(model))
+    return model.backend == "tensorrt" or (model.accelerator != "openvino" and on_gpu)
+
+
+def heeds_precision_mode(release: Release | None) -> bool:
+    """Whether the release's TensorRT takes a precision from its caller at all; one that is not known is taken to."""
+    return release is None or release.least_tensorrt_major < _TYPED_SINCE
+
+
 def judge_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:
     """Say where a model's reduced precision is not there, needs more than the spec gives, or is not looked at any more."""
-    if model.precision == "fp32" or release is None or "tensorrt" not in (model.backend, model.accelerator):
+    if model.precision in ("fp32", "tf32") or is_converted(model) or release is None or "tensorrt" not in (model.backend, model.accelerator):
         return
     if model.precision == "bf16":
         _judge_bf16(model, release, findings)
-    if release.least_tensorrt_major >= _TYPED_SINCE:
+    if not heeds_precision_mode(release):
         _say_typed(model, release, findings)
     elif model.precision == "int8" and (model.backend == "tensorrt" or model.onnxruntime.tensorrt.int8_calibration_table_name is None):
         table = ", or name a table: onnxruntime: {tensorrt: {int8_calibration_table_name: ...}}" if model.backend != "tensorrt" else ""
@@ -64,6 +83,43 @@ def _say_typed(model: ModelSpec, release: Release, findings: Findings) -> None:
         consequence="the model most likely runs in the types of its file",
         hint=f"convert the ONNX file to {model.precision} and write precision: fp32, or use a release up to 26.05",
     )
+
+
+def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings) -> None:
+    """Say how near a converted file's answers are to the original's: an error for those that are too far off, advice with the figures for the others."""
+    key: Key = ("precision",)
+    asked = model.conversion
+    unseen = "whether its answers are good enough shows only where it is served"
+    if found.skipped:
+        findings.advice("TG169", key, f"the model in {model.precision} was not compared with the original: {found.skipped}", consequence=unseen)
+    for size, reason in found.not_run.items():
+        findings.advice("TG169", key, f"the model in {model.precision} was not compared at a batch of {size}: {reason}", consequence=unseen)
+    wrong = [each for each in found.agreements if not each.is_within(cosine=asked.cosine, top1=asked.top1)]
+    if wrong:
+        cause = f"; {found.blame}" if found.blame else ""
+        places = "; ".join(f"output '{each.output}'{_at(each)}: {each.numbers}" for each in wrong)
+        wanted = f"cosine {asked.cosine:g}{' and the same top-1' if asked.top1 else ''}"
+        findings.error(
+            "TG168",
+            key,
+            f"in {model.precision} the model does not answer as the original does ({places}; wanted: {wanted}){cause}",
+            consequence="clients would get other answers",
+            hint="keep what loses too much in FP32, conversion: {fp32_operators: [...]} or {fp32_nodes: [...]}, or write precision: fp32; samples: with real"
+            " values are a fairer comparison than made-up ones",
+        )
+    elif found.agreements:
+        sizes = ", ".join(str(size) for size in dict.fromkeys(each.size for each in found.agreements) if size)
+        worst = [min((each for each in found.agreements if each.output == name), key=_nearness) for name in dict.fromkeys(e.output for e in found.agreements)]
+        figures = "; ".join(f"output '{each.output}': {each.numbers}" for each in worst)
+        findings.advice("TG167", key, f"in {model.precision} the model answers as the original does{f', at batches of {sizes}' if sizes else ''}: {figures}")
+
+
+def _at(agreement: Agreement) -> str:
+    return f" at a batch of {agreement.size}" if agreement.size else ""
+
+
+def _nearness(agreement: Agreement) -> tuple[float, float]:
+    return agreement.cosine, -agreement.max_rel
 
 
 def _runs_on_dla(model: ModelSpec, release: Release | None) -> bool:

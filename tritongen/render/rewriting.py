@@ -11,9 +11,10 @@ from tritongen.releases import Release
 from tritongen.render.findings import Findings
 from tritongen.render.items import has_batch_axis
 from tritongen.render.placement import placed_groups
+from tritongen.render.precision import is_converted
 from tritongen.render.ragged import as_requested, batch_arrays, strung
 from tritongen.render.tensors import shapes_hint
-from tritongen.rewrite import Optimise, Recipe
+from tritongen.rewrite import Convert, Optimise, Recipe, is_anonymous
 from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
@@ -23,11 +24,16 @@ _CHECKED_LENGTH = 16
 """Elements of a ragged item of which nothing is known, in the check of an optimised file."""
 
 
-def recipe_of(model: ModelSpec, shapes: dict[str, tuple[int, ...]], release: Release | None) -> Recipe:
-    """The rewrites that the spec asks for. `shapes`: what `frozen_shapes` gave."""
+def recipe_of(model: ModelSpec, signature: Signature, shapes: dict[str, tuple[int, ...]], release: Release | None) -> Recipe:
+    """The rewrites that the spec asks for, and what TensorRT needs. `shapes`: what `frozen_shapes` gave."""
     asked = model.optimize
     optimise = Optimise(asked.level, asked.hardware, asked.tolerance, (release.onnxruntime if release else None) or "") if asked else None
-    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise)
+    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, _conversion(model), model.backend == "tensorrt" and is_anonymous(signature))
+
+
+def _conversion(model: ModelSpec) -> Convert | None:
+    how = model.conversion
+    return Convert(model.precision, how.keep_io_types, how.fp32_operators, how.fp32_nodes) if is_converted(model) else None
 
 
 def frozen_shapes(model: ModelSpec, signature: Signature, findings: Findings) -> dict[str, tuple[int, ...]]:
@@ -119,6 +125,13 @@ def check_effects(model: ModelSpec, recipes: Sequence[Recipe], findings: Finding
     elif model.rebatch and not any(recipe.rebatch for recipe in recipes):
         message = "rebatch has no effect: the leading dimensions are variable already, and no node pins the batch"
         findings.idle(("rebatch",), message, consequence="the model file stays as it is", hint="remove rebatch")
+    if is_converted(model) and not any(recipe.convert for recipe in recipes):
+        findings.advice(
+            "TG167",
+            ("precision",),
+            f"the model file has no FP32 numbers, so that precision: {model.precision} converts nothing",
+            consequence="it is served as it is",
+        )
     if model.optimize and model.optimize.hardware and model.optimize.level != "all":
         message = f"hardware has no effect with level: {model.optimize.level}, which holds for any machine"
         findings.idle(("optimize", "hardware"), message, hint="remove hardware")

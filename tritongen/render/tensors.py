@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from tritongen.batching import Batching
 from tritongen.known_issues import find_issue
 from tritongen.releases import Release
 from tritongen.render.backends import Backend
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
 from tritongen.signature import Signature, TensorSpec, symbol_of
 from tritongen.sources.flow import yaml_scalar
 from tritongen.spec.shapes import ShapeRange
@@ -131,7 +131,7 @@ def concrete_sizes(
         dims = _inner_dims(tensor, batching)
         given = shapes.get(name)
         if given is not None:
-            if _fits(tensor, dims, given, batching, findings):
+            if fits(tensor, given, batching, ("shapes", name), findings):
                 sizes[name] = Sizes(given.min, given.opt, given.max)
         elif -1 not in dims:
             sizes[name] = Sizes(dims, dims, dims)
@@ -140,8 +140,13 @@ def concrete_sizes(
     return sizes
 
 
-def check_symbols(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    """Say where dimensions of one name get different sizes: TensorRT takes them to be equal, and refuses a profile in which they cannot be."""
+def check_symbols(
+    signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings, key_of: Callable[[str], Key] = lambda name: ("shapes", name)
+) -> None:
+    """Say where dimensions of one name get different sizes: TensorRT takes them to be equal, and refuses a profile in which they cannot be.
+
+    `key_of` gives the key of the spec with an input's sizes.
+    """
     first_axis = 1 if batching.max_batch_size else 0
     batch = {symbol_of(tensor.shape[0]) for tensor in signature.inputs if tensor.shape} if first_axis else set()
     seen: dict[str, tuple[str, int, tuple[int, int, int]]] = {}
@@ -156,10 +161,10 @@ def check_symbols(signature: Signature, batching: Batching, sizes: Mapping[str, 
                 continue
             other, where, wanted = seen.setdefault(symbol, (tensor.name, axis, given))
             if wanted != given:
-                place = f"dimension {where} of '{other}' ({findings.locate(('shapes', other))})"
+                place = f"dimension {where} of '{other}' ({findings.locate(key_of(other))})"
                 findings.error(
                     "TG104",
-                    ("shapes", tensor.name),
+                    key_of(tensor.name),
                     f"dimension {axis} of '{tensor.name}' is the model's '{symbol}', as is {place}, and they are given"
                     f" {_range(given)} and {_range(wanted)} (min, opt, max)",
                     consequence="TensorRT takes dimensions of one name to be equal, and builds nothing for a profile in which they are not",
@@ -171,8 +176,9 @@ def _range(sizes: tuple[int, int, int]) -> str:
     return ", ".join(map(str, sizes))
 
 
-def _fits(tensor: TensorSpec, dims: tuple[int, ...], given: ShapeRange, batching: Batching, findings: Findings) -> bool:
-    key = ("shapes", tensor.name)
+def fits(tensor: TensorSpec, given: ShapeRange, batching: Batching, key: Key, findings: Findings) -> bool:
+    """Whether sizes, which the spec gives at `key`, are possible for an input; says what is wrong with them."""
+    dims = _inner_dims(tensor, batching)
     if len(given.opt) != len(dims):
         besides = " besides the batch" if batching.max_batch_size else ""
         message = f"'{tensor.name}' has {len(dims)} dimensions{besides}, and {len(given.opt)} are given; the model has {tensor.describe()}"
@@ -181,11 +187,11 @@ def _fits(tensor: TensorSpec, dims: tuple[int, ...], given: ShapeRange, batching
             hint = "export the model with a shape for this input: Triton can serve it as one element only"
         findings.error("TG104", key, message, hint=hint)
         return False
-    fits = True
+    possible = True
     for index, dim in enumerate(dims):
         low, high = given.min[index], given.max[index]
         if dim != -1 and (low, high) != (dim, dim):
             message = f"dimension {index + 1} of '{tensor.name}' is fixed at {dim} in the model, and {low if low == high else f'{low} to {high}'} is given"
             findings.error("TG104", key, message, consequence="Triton refuses requests of another size", hint=f"write {dim} there")
-            fits = False
-    return fits
+            possible = False
+    return possible

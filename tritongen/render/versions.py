@@ -32,6 +32,14 @@ def add_versions(config: Any, model: ModelSpec, written: Sequence[int], findings
         )
 
 
+def served_versions(model: ModelSpec, written: Sequence[int]) -> list[int]:
+    """The versions that Triton loads of those that are there. `written`: ascending."""
+    versions = model.versions
+    if versions.policy == "specific":
+        return [number for number in written if number in versions.versions]
+    return list(written) if versions.policy == "all" else list(written[-versions.count :])
+
+
 def _check_sources(model: ModelSpec, written: Sequence[int], findings: Findings) -> None:
     versions = model.versions
     if findings.is_inherited(("version",)):
@@ -53,9 +61,8 @@ def _check_sources(model: ModelSpec, written: Sequence[int], findings: Findings)
                     consequence="Triton leaves it out with a line in its log, and requests for it fail",
                     hint=f"the versions are {', '.join(map(str, written))}",
                 )
-        left = [number for number in written if number not in versions.versions]
-    else:
-        left = [] if versions.policy == "all" else list(written[: max(0, len(written) - versions.count)])
+    served = served_versions(model, written)
+    left = [number for number in written if number not in served]
     if left:
         one = len(left) == 1
         findings.advice(

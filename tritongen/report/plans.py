@@ -18,6 +18,11 @@ def format_plan(plan: Plan, *, done: bool = False) -> str:
     for change in plan.changes:
         verb = _DONE[change.action] if done else change.action.value
         lines.append(f"  {click.style(f'{verb:<9}', fg=_COLOURS[change.action])} {printable(change.name)}{_details(change)}")
+    for shared in plan.shared:
+        verb = "remove" if shared.content is None else shared.action.value
+        verb = {"remove": "removed"}.get(verb, _DONE[shared.action]) if done else verb
+        note = f"\n            {printable(shared.reason)}" if shared.reason else ""
+        lines.append(f"  {click.style(f'{verb:<9}', fg=_COLOURS[shared.action])} {printable(str(plan.artifacts_root / shared.path))}{note}")
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from tritongen.repository.apply import Applied, apply_plan
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.plan import Action, Change, Plan, make_plan
+from tritongen.repository.plan import Action, Change, Plan, SharedChange, make_plan
 from tritongen.repository.stamp import Made, Stamp, file_sha256, read_stamp
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "KeptFile",
     "Made",
     "Plan",
+    "SharedChange",
     "Stamp",
     "TextFile",
     "apply_plan",

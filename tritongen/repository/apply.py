@@ -22,6 +22,7 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Action, Change, Plan
+from tritongen.repository.writing import write_whole
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -46,12 +47,11 @@ def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applie
     Raises RepositoryError, with nothing written, where the plan has conflicts; and where the disk refuses, with the models that were not reached left as
     they were.
     """
-    conflicts = plan.with_action(Action.CONFLICT)
-    if conflicts:
-        raise RepositoryError([_conflict(plan, change) for change in conflicts])
+    if plan.has_conflicts:
+        raise RepositoryError(_conflicts(plan))
     changes = plan.with_action(Action.CREATE, Action.REPLACE)
     orphans = plan.with_action(Action.ORPHAN) if prune else ()
-    if not changes and not orphans:
+    if not changes and not orphans and not plan.shared:
         return Applied()
     notes: list[str] = []
     try:
@@ -60,6 +60,7 @@ def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applie
             for change in changes:
                 _stage(plan, staging, change, link=link)
             _sync_filesystem(staging)
+            _write_shared(plan)
             for change in changes:
                 _place(plan, staging, change, notes)
             for change in orphans:
@@ -69,16 +70,29 @@ def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applie
     return Applied(tuple(change.name for change in changes), tuple(change.name for change in orphans), tuple(notes))
 
 
-def _conflict(plan: Plan, change: Change) -> Diagnostic:
-    return Diagnostic(
-        "TG043",
-        f"model '{change.name}' would be overwritten: {'; '.join(change.reasons)}",
-        Location(str(plan.root / change.name)),
-        hint="move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
-        if change.forcible
-        else "remove it, or move it away: --force replaces folders only",
-        model=change.name,
-    )
+def _conflicts(plan: Plan) -> list[Diagnostic]:
+    found = [
+        Diagnostic(
+            "TG043",
+            f"model '{change.name}' would be overwritten: {'; '.join(change.reasons)}",
+            Location(str(plan.root / change.name)),
+            hint="move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
+            if change.forcible
+            else "remove it, or move it away: --force replaces folders only",
+            model=change.name,
+        )
+        for change in plan.with_action(Action.CONFLICT)
+    ]
+    for shared in plan.shared:
+        if shared.action is Action.CONFLICT:
+            hint = "what it does is in the spec (models.tensorrt.build) and in its environment variables; overwrite it with --force"
+            place = Location(str(plan.artifacts_root / shared.path))
+            found.append(
+                Diagnostic(
+                    "TG043", f"{shared.path} would be overwritten: {shared.reason}", place, hint=hint if shared.forcible else "remove it, or move it away"
+                )
+            )
+    return found
 
 
 def _refused(plan: Plan, error: OSError) -> Diagnostic:
@@ -128,6 +142,16 @@ def _place(plan: Plan, staging: Path, change: Change, notes: list[str]) -> None:
         target.rename(staging / "old" / change.name)
         staged.rename(target)
         notes.append(f"{change.name}: this filesystem cannot exchange two folders in one step; the model was absent for a moment")
+
+
+def _write_shared(plan: Plan) -> None:
+    for shared in plan.shared:
+        target = plan.artifacts_root / shared.path
+        if shared.content is None:
+            target.unlink()
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, shared.content, mode=0o755)
 
 
 def _write_files(folder: Path, files: Mapping[PurePosixPath, EntryFile], *, link: bool) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from tritongen.recipe import PlanFile, PlanRecipe
+
 
 @dataclass(frozen=True)
 class TextFile:
@@ -27,7 +29,15 @@ class CopiedFile:
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A file that is made on the target, such as a TensorRT plan: kept where it is there, never written by a render."""
+    """A file that is made on the target, such as a TensorRT plan: kept where it is there and as asked for, never written by a render.
+
+    Attributes:
+        recipe: how it is built; None where nothing is known, so that it is kept as long as what it is made from stays the same.
+        plan: which of the recipe's plans it is.
+    """
+
+    recipe: PlanRecipe | None = None
+    plan: PlanFile | None = None
 
 
 EntryFile = TextFile | CopiedFile | KeptFile

@@ -59,7 +59,7 @@ def stamp_text(
     lines = [f"# tritongen-made: sha256:{how.source} {version} {how.recipe}" for version, how in sorted(made.items())]
     lines += [_line("kept" if isinstance(file, KeptFile) else "file", path, file) for path, file in sorted(entry_files.items())]
     lines += [_line("artifact", path, file) for path, file in sorted(artifacts.items())]
-    lines.append(f"# tritongen-body: sha256:{hashlib.sha256(body.encode()).hexdigest()}")
+    lines.append(f"# tritongen-body: sha256:{_body_sha256(body)}")
     return header + "\n".join(lines) + "\n" + body
 
 
@@ -85,9 +85,7 @@ def read_stamp(text: str) -> Stamp | None:
         if match is None:
             continue
         if match["kind"] == "body":
-            # git may have checked the file out with CRLF: the same text, not an edit.
-            body = "".join(lines[index + 1 :]).replace("\r\n", "\n")
-            edited = hashlib.sha256(body.encode()).hexdigest() != match["sha"]
+            edited = _body_sha256("".join(lines[index + 1 :])) != match["sha"]
             return Stamp(edited, hashes["file"], hashes["artifact"], tuple(kept), made)
         if match["kind"] == "kept":
             kept.append(PurePosixPath(match["path"]))
@@ -98,6 +96,11 @@ def read_stamp(text: str) -> Stamp | None:
         elif match["sha"]:
             hashes[match["kind"]][PurePosixPath(match["path"])] = match["sha"]
     return None
+
+
+def _body_sha256(body: str) -> str:
+    """SHA-256 (hex) of the text below the header. git may have checked the file out with CRLF: the same text, not an edit."""
+    return hashlib.sha256(body.replace("\r\n", "\n").encode()).hexdigest()
 
 
 def version_of(name: str) -> int:

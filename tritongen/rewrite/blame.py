@@ -35,18 +35,19 @@ class Suspect:
     shape_only: bool
 
 
-def _session(model: onnx.ModelProto, folder: Path) -> onnxruntime.InferenceSession:
-    """An unoptimised session for a changed model whose external data lies in `folder`. Raises one of `RuntimeErrors()`."""
+def session_of(model: onnx.ModelProto, folder: Path, *, optimised: bool = False) -> onnxruntime.InferenceSession:
+    """A session for a changed model whose external data lies in `folder`, every node as it is unless `optimised`. Raises one of `RuntimeErrors()`."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", real(folder))
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def _ask(session: onnxruntime.InferenceSession, names: Sequence[str], feed: Feed) -> dict[str, Array]:
+def ask(session: onnxruntime.InferenceSession, names: Sequence[str], feed: Feed) -> dict[str, Array]:
     """The values of some tensors. Raises one of `RuntimeErrors()`."""
     import onnxruntime
 
@@ -105,8 +106,8 @@ def _beginning(model: onnx.ModelProto, count: int) -> onnx.ModelProto:
 
 def _runs(model: onnx.ModelProto, folder: Path, feed: Feed) -> bool:
     try:
-        session = _session(model, folder)
-        _ask(session, [value.name for value in session.get_outputs()], feed)
+        session = session_of(model, folder)
+        ask(session, [value.name for value in session.get_outputs()], feed)
     except RuntimeErrors():
         return False
     return True
@@ -120,12 +121,12 @@ def mixing_node(path: Path, rows: Rows, size: int, tolerance: float) -> onnx.Nod
     model.graph.output.extend(onnx.ValueInfoProto(name=suspect.tensor) for suspect in suspects if suspect.tensor not in listed)
     count = min(size, rows.count)
     try:
-        session = _session(model, path.parent)
+        session = session_of(model, path.parent)
         for start in range(0, len(suspects), _AT_ONCE):
             part = suspects[start : start + _AT_ONCE]
             names = [suspect.tensor for suspect in part]
-            whole = _ask(session, names, rows.batch(size))
-            singles = [_ask(session, names, rows.single(row)) for row in range(count)]
+            whole = ask(session, names, rows.batch(size))
+            singles = [ask(session, names, rows.single(row)) for row in range(count)]
             for suspect in part:
                 if not _rowwise(whole[suspect.tensor], [single[suspect.tensor] for single in singles], size, tolerance):
                     return suspect.node

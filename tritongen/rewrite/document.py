@@ -31,7 +31,7 @@ _SMALL_ELEMENTS = 1024
 _REFUSED = "Triton refuses to load the model"
 _AGAIN = "export, copy or download the model again"
 # What onnx and numpy raise for nodes without their inputs or attributes, and for tensors whose content does not fit their shape.
-_MALFORMED = (
+MALFORMED = (
     onnx.shape_inference.InferenceError,
     onnx.checker.ValidationError,
     ValueError,
@@ -93,7 +93,7 @@ def followed(path: Path, model: onnx.ModelProto) -> Iterator[None]:
     before = skeleton(model)
     try:
         yield
-    except _MALFORMED as error:
+    except MALFORMED as error:
         reason = invalid(before) or f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ModelFileError([problem("TG165", path, f"the graph cannot be followed, since it is not valid ONNX: {reason}", _AGAIN, _REFUSED)]) from error
 

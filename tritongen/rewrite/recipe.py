@@ -5,6 +5,7 @@ Equal sources, equal recipes and equal versions of the libraries give equal byte
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ import onnx
 from tritongen.repository.apply import copy_content
 from tritongen.rewrite.document import Rewritten, writing
 
-_LIBRARIES = ("onnx", "onnxruntime", "tritongen")
+_LIBRARIES = ("onnx", "onnxconverter-common", "onnxruntime", "tritongen")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,16 @@ class Optimise:
 
 
 @dataclass(frozen=True)
+class Convert:
+    """The conversion of a recipe: one of `tritongen.rewrite.convert.PRECISIONS`, whether inputs and outputs keep their types, and what stays in FP32."""
+
+    precision: str
+    keep_io_types: bool = True
+    fp32_operators: tuple[str, ...] = ()
+    fp32_nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Recipe:
     """What is done to a file, in this order.
 
@@ -37,16 +48,20 @@ class Recipe:
         shapes: for each input whose sizes are written in, its full shape, -1 for a dimension that stays.
         rebatch: whether the leading dimension becomes variable.
         optimise: the optimisation; None for none.
+        convert: the conversion to another precision; None for none. After the optimisation: what ONNX Runtime optimises on a CPU would be cast back to FP32.
+        names: whether the nameless dimensions of inputs get names.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     rebatch: bool = False
     optimise: Optimise | None = None
+    convert: Convert | None = None
+    names: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether the file stays as it is."""
-        return not self.shapes and not self.rebatch and self.optimise is None
+        return not self.shapes and not self.rebatch and self.optimise is None and self.convert is None and not self.names
 
     def text(self, *, tritongen: str) -> str:
         """The recipe with the versions of the libraries that its result depends on, as JSON on one line. `tritongen`: our own."""
@@ -57,9 +72,15 @@ class Recipe:
             steps["rebatch"] = True
         if self.optimise is not None:
             steps["optimize"] = {key: value for key, value in vars(self.optimise).items() if value}
+        if self.convert is not None:
+            steps["convert"] = {key: value for key, value in vars(self.convert).items() if value}
+        if self.names:
+            steps["names"] = True
         versions = {"onnx": onnx.__version__, "tritongen": tritongen}
         if self.optimise is not None:
             versions["onnxruntime"] = _onnxruntime_version()
+        if self.convert is not None:
+            versions["onnxconverter-common"] = importlib.metadata.version("onnxconverter-common")
         return json.dumps(steps | versions, sort_keys=True)
 
 

@@ -30,8 +30,8 @@ DISTINCT_ROWS = 5
 _TRIED_LENGTHS = (32, 16, 1, 64, 128, 512)
 _EXAMPLE_BATCH = 2
 _NOISE = 0.05
-# What a type can resolve at all, times four: no two orders of summation agree better.
-_COARSE = {"float16": 4e-3, "bfloat16": 3.2e-2}
+COARSE: Mapping[str, float] = {"float16": 4e-3, "bfloat16": 3.2e-2}
+"""What a type can resolve at all, times four, as a part of the largest value: no two orders of summation agree better."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def largest(array: Array) -> float:
 
 def allowed(tolerance: float, array: Array) -> float:
     """The tolerance for an answer of this type: 16-bit floats cannot agree to more digits than they have."""
-    return max(tolerance, _COARSE.get(array.dtype.name, 0.0))
+    return max(tolerance, COARSE.get(array.dtype.name, 0.0))
 
 
 def first_that_runs(session: onnxruntime.InferenceSession, candidates: Iterator[Rows], *, batched: bool = True) -> tuple[Rows | None, str]:

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from tritongen.diagnostics import Diagnostic, Location
+from tritongen.manifest import Manifest
+from tritongen.recipe import PlanFile, PlanRecipe
 from tritongen.releases import Release
 from tritongen.repository.scan import ModelFolder
 from tritongen.rules.graphs import load_problems
@@ -19,6 +21,7 @@ from tritongen.rules.ortload import Problem
 from tritongen.rules.resolve import Resolved, VersionChoice, choose_versions, resolve_backend
 from tritongen.rules.rule import Key
 from tritongen.signature import Signature
+from tritongen.signature.plan import PlanHeader
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,27 @@ class ModelFile:
 
 
 @dataclass(frozen=True)
+class BuiltPlan:
+    """A TensorRT plan in a version's folder, and what is known of its making.
+
+    Attributes:
+        header: what its first bytes say; None where they are no header that is known.
+        recipe: how it should be built, as a render left it beside the repository; None where there is none.
+        file: which of the recipe's plans it is; None without a recipe.
+        manifest: what it was built from; None where there is none.
+        problem: why a recipe or a manifest that is there cannot be used, in words; empty where they can.
+        is_described: whether the manifest is about this very file; reads all of it, so that it is asked last.
+    """
+
+    header: PlanHeader | None
+    recipe: PlanRecipe | None = None
+    file: PlanFile | None = None
+    manifest: Manifest | None = None
+    problem: str = ""
+    is_described: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True)
 class ModelContext:
     """One model, for rules.
 
@@ -74,6 +98,7 @@ class ModelContext:
         text: the bytes of config.pbtxt, for fixes.
         absent: paths outside the model's folder that the config names, and where nothing is.
         parses: whether Triton can read config.pbtxt as one; False also where it was not read, so that it is not known.
+        plans: TensorRT plans that the config names and that are there, by path in the model's folder; empty for other models.
     """
 
     name: str
@@ -86,6 +111,7 @@ class ModelContext:
     text: bytes = b""
     parses: bool = True
     absent: frozenset[str] = frozenset()
+    plans: Mapping[str, BuiltPlan] = field(default_factory=dict)
 
     @cached_property
     def resolved(self) -> Resolved:

@@ -47,6 +47,17 @@ def _inside(context: ModelContext) -> Iterator[Finding]:
                 yield Finding(message, (*key, "parameters", name), f'write value: "/engine-cache/{context.name}", on a volume of its own')
 
 
+def _versions(context: ModelContext) -> Iterator[Finding]:
+    loaded = sorted(context.versions.loaded)
+    for key, accelerator in tensorrt_accelerators(context):
+        if len(loaded) > 1 and _caching(accelerator):
+            message = (
+                f"versions {', '.join(map(str, loaded))} are loaded and share one engine cache: engines are found again by the names in the graph, so that"
+                " networks that differ in their weights alone get each other's"
+            )
+            yield Finding(message, (*key, "parameters", _ENABLE), f'write value: "0" for {_ENABLE}, load one version only, or serve them as two models')
+
+
 def _shared(contexts: tuple[ModelContext, ...]) -> Iterator[Finding]:
     used: dict[tuple[str, str], list[tuple[ModelContext, Key]]] = {}
     for context in contexts:
@@ -110,5 +121,17 @@ RULES: tuple[Rule, ...] = (
         f"# both models\n{_example(_cache('/engine-cache'))}",
         f"# one of them\n{_example(_cache('/engine-cache/resnet'))}",
         check_all=_shared,
+    ),
+    Rule(
+        "TG308",
+        "engine-cache-of-several-versions",
+        Consequence.MISBEHAVES,
+        "A model of which several versions are loaded keeps no engines.",
+        "All versions have one config, and so one cache. ONNX Runtime names engines by the file's name and the names in the graph, which are those of every "
+        "version of a network, and not by its weights (`TRTGenerateId` of its TensorRT provider): the second version can answer with the first one's engine.",
+        f"version_policy {{ all {{}} }}\n{_example(_cache('/engine-cache/resnet'))}",
+        f"version_policy {{ latest {{ num_versions: 1 }} }}\n{_example(_cache('/engine-cache/resnet'))}",
+        _versions,
+        needs=frozenset({"config", "folder"}),
     ),
 )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.diagnostics import Location
 from tritongen.modelconfig import DataType, ModelInstanceGroup
 from tritongen.repository.stamp import read_stamp
+from tritongen.rules.built_plans import build_hint
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 from tritongen.signature.modelfile import recognise, recognise_text
+from tritongen.signature.plan import TENSORRT_RTX, read_plan_header
 
 _SOURCE = "tensorrt_backend/src"
 _TYPES = frozenset({"TYPE_FP32", "TYPE_FP16", "TYPE_BF16", "TYPE_INT8", "TYPE_UINT8", "TYPE_INT32", "TYPE_INT64", "TYPE_BOOL"})
@@ -43,6 +44,9 @@ def _kind(head: bytes, size: int) -> str:
     """What a file is that is surely no plan; empty where it may be one."""
     if head.startswith(_PLAN_MAGIC):
         return ""
+    header = read_plan_header(head)
+    if header is not None and header.kind == TENSORRT_RTX:
+        return f"a plan of TensorRT-RTX {header.version}".rstrip()
     known = recognise(head, size) or recognise_text(head)
     if known is not None:
         return known[1].removeprefix("the file is ").partition(", not ")[0]
@@ -52,13 +56,15 @@ def _kind(head: bytes, size: int) -> str:
 def _not_built(context: ModelContext) -> Iterator[Finding]:
     if not context.is_plan or context.folder is None or context.folder.truncated:
         return
-    expected = plans_to_build(context)
-    for name in context.versions.loaded.values():
-        path = PurePosixPath(name, context.resolved.filename).as_posix()
-        if path in expected and path not in context.folder.entries:
-            message = f"{path} is not built yet: its config says that it is made on the machine that serves it"
-            hint = f"run the build script in {context.folder.path.parent}.artifacts/{context.name} in the release's container"
-            yield Finding(message, ("default_model_filename",), hint, Location(str(context.folder.path / path)))
+    folders = frozenset(context.versions.loaded.values())
+    for path in sorted(plans_to_build(context)):
+        folder, _, name = path.partition("/")
+        if folder not in folders or path in context.folder.entries:
+            continue
+        capabilities = [key for key, value in context.config.cc_model_filenames.items() if value == name]
+        whose = f", which GPUs of compute capability {capabilities[0]} load" if capabilities else ""
+        message = f"{path}{whose} is not built yet: its config says that it is made on the machine that serves it"
+        yield Finding(message, ("default_model_filename",), build_hint(context), Location(str(context.folder.path / path)))
 
 
 def _optional(context: ModelContext) -> Iterator[Finding]:

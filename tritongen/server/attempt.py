@@ -24,6 +24,7 @@ _LOG_INTERVAL_S = 0.25
 _OK = 200
 _SIGNAL_BASE = 128
 
+_START_TIMEOUT_S, _BUILD_TIMEOUT_S = 120.0, 3600.0
 _STUB_TIMEOUT_S = 30  # the Python backend's own default
 
 
@@ -47,6 +48,13 @@ class Attempt:
             text = text.replace(str(copy), str(original))
         return text
 
+    @property
+    def start_timeout_s(self) -> float:
+        """Seconds until every model must be loaded."""
+        if self.options.start_timeout_s is not None:
+            return self.options.start_timeout_s
+        return _BUILD_TIMEOUT_S if self.served.builds_engines else _START_TIMEOUT_S
+
     def arguments(self) -> list[str]:
         """The command line of tritonserver."""
         options = self.options
@@ -56,7 +64,7 @@ class Attempt:
             f"--backend-directory={self.runtime.backends}",
             f"--cache-directory={self.environment.triton / 'caches'}",
             f"--backend-config=python,shm-region-prefix-name={self.runtime.shm_prefix}",
-            f"--backend-config=python,stub-timeout-seconds={max(_STUB_TIMEOUT_S, math.ceil(options.start_timeout_s))}",
+            f"--backend-config=python,stub-timeout-seconds={max(_STUB_TIMEOUT_S, math.ceil(self.start_timeout_s))}",
             *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
             f"--http-port={self.ports.http}",
             f"--grpc-port={self.ports.grpc}",
@@ -167,7 +175,7 @@ def _timeout(attempt: Attempt) -> ServerStartError:
     found = log.read(text)
     states = "\n".join(f"  {model}: {state}{' - ' + found.reasons[model] if model in found.reasons else ''}" for model, state in sorted(found.states.items()))
     return ServerStartError(
-        f"Triton was not ready after {attempt.options.start_timeout_s:g} s; the models:\n{states or '  none has begun to load'}",
+        f"Triton was not ready after {attempt.start_timeout_s:g} s; the models:\n{states or '  none has begun to load'}",
         reasons=found.reasons,
         log_tail=log.tail(text),
         hint="a large model or many of them need a longer start timeout; a warmup sample may be heavier than thought",

@@ -171,7 +171,7 @@ def _started(attempt: Attempt, begin: float) -> EmbeddedServer:
     """Run the attempt; a server that is ready."""
     process = ServerProcess(attempt.arguments(), runtime.variables(attempt.runtime, attempt.environment, clean_environment()), attempt.runtime)
     try:
-        wait_until_ready(process, attempt, begin + attempt.options.start_timeout_s)
+        wait_until_ready(process, attempt, begin + attempt.start_timeout_s)
         process.note_ready()
         server = EmbeddedServer(attempt, process, time.perf_counter() - begin)
         if attempt.options.strict and server.differences:

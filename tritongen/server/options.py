@@ -72,7 +72,8 @@ class ServerOptions:
             onnxruntime is too old for is refused (`strict`) or served with a warning.
         exit_on_error: give up when one model fails to load. If False, the server starts with the models that did load.
         extra_args: further tritonserver options, such as `--log-verbose=1`; an option that is set by a field here is refused.
-        start_timeout_s: seconds until every model must be loaded.
+        start_timeout_s: seconds until every model must be loaded. None: two minutes, and an hour where a model builds TensorRT engines while it loads, which
+            takes minutes for each the first time; a server that is stuck is seen later then.
     """
 
     http_port: int | None = None
@@ -88,13 +89,13 @@ class ServerOptions:
     release: str | None = None
     exit_on_error: bool = True
     extra_args: tuple[str, ...] = ()
-    start_timeout_s: float = 120.0
+    start_timeout_s: float | None = None
 
     def __post_init__(self) -> None:
         problems = [*_port_problems(self), *_control_problems(self), *_cache_problems(self), *_extra_problems(self)]
         if self.release is not None and not re.fullmatch(RELEASE_PATTERN, self.release):
             problems.append(_problem(f"the release is {self.release[:60]!r}", "write year and month with two digits each, such as 25.08"))
-        if self.start_timeout_s <= 0:
+        if self.start_timeout_s is not None and self.start_timeout_s <= 0:
             problems.append(_problem(f"the start timeout is {self.start_timeout_s} s", "give a number of seconds above 0"))
         if problems:
             raise InputError(problems)

@@ -33,12 +33,14 @@ class Served:
         warnings: one plain sentence for each adapted model.
         originals: by copy, the repository that it was made from.
         wants_cache: whether a model asks for the response cache.
+        builds_engines: whether a model has the TensorRT accelerator, and this machine a GPU.
     """
 
     repositories: tuple[Path, ...]
     warnings: tuple[str, ...]
     originals: Mapping[Path, Path]
     wants_cache: bool
+    builds_engines: bool
 
 
 def this_machine() -> Machine:
@@ -84,7 +86,12 @@ def prepare(repositories: Sequence[Path], target: Path, machine: Machine, option
         if options.model_control == "poll":
             warnings.append(f"{repository}: an adapted copy is served, which does not follow changes of the repository; polling has no effect on it")
     wants_cache = any(config.response_cache.enable for _, models in configs for config in models.values())
-    return Served(tuple(served), tuple(warnings), originals, wants_cache)
+    builds = machine.gpus != 0 and any(_has_engines(config) for _, models in configs for config in models.values())
+    return Served(tuple(served), tuple(warnings), originals, wants_cache, builds)
+
+
+def _has_engines(config: Any) -> bool:
+    return any(accelerator.name == "tensorrt" for accelerator in config.optimization.execution_accelerators.gpu_execution_accelerator)
 
 
 def plan_source(repository: Path, model: str, version: str) -> Path:

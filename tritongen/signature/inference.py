@@ -55,7 +55,7 @@ def refine_outputs(path: Path, signature: Signature) -> Signature:
     from google.protobuf.message import DecodeError
 
     try:
-        inferred = settled(onnx.load_model_from_string(_without_weights(path)))
+        inferred = settled(onnx.load_model_from_string(without_weights(path)))
     except (OSError, WireError, DecodeError, onnx.shape_inference.InferenceError, ValueError):
         return signature
     known = {value.name: _shape(value) for value in inferred.graph.output}
@@ -71,7 +71,7 @@ def _merged(tensor: TensorSpec, shape: tuple[Dim, ...] | None) -> TensorSpec:
     return dataclasses.replace(tensor, shape=tuple(new if isinstance(new, int) else old for old, new in zip(tensor.shape, shape, strict=True)))
 
 
-def _without_weights(path: Path) -> bytes:
+def without_weights(path: Path) -> bytes:
     """The bytes of a model file, with the initializers of its graph that are larger than `_SMALL_BYTES` reduced to name, type and dims."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

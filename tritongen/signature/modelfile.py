@@ -29,6 +29,7 @@ _EXPORT = "export the model to ONNX and give that file"
 # How the file begins, what it is, what to do. Sources: the format's own definition; for TensorRT, what its builder writes.
 _KINDS: tuple[tuple[bytes, str, str], ...] = (
     (rb"[fp]trt", "a TensorRT plan", "give the ONNX file that the plan was built from"),
+    (rb"vtrt", "a plan of TensorRT-RTX", "give the ONNX file that the plan was built from"),
     (rb'..\0\0\{"', "a TensorRT plan with a JSON header (as Ultralytics writes them)", "give the ONNX file that the plan was built from"),
     (rb".{4}TFL3", "a TensorFlow Lite model", "convert it with tf2onnx (--tflite) and give the ONNX file"),
     (rb".{4}ORTM", "an ONNX Runtime .ort model", "give the .onnx file that it was converted from"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tritongen.spec.batching import Batching, BatchingField
+from tritongen.spec.conversion import Conversion
 from tritongen.spec.instances import InstanceGroup, InstancesField
 from tritongen.spec.onnxruntime import OnnxRuntime
 from tritongen.spec.queue import Queue
@@ -16,7 +17,7 @@ from tritongen.spec.versions import PolicyField, VersionPolicy
 
 Backend = Literal["onnxruntime", "tensorrt"]
 Accelerator = Literal["none", "cuda", "tensorrt", "openvino"]
-Precision = Literal["fp32", "fp16", "bf16", "int8"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8"]
 
 
 class Serving(Strict):
@@ -35,10 +36,18 @@ class Serving(Strict):
         why="tensorrt is often twice as fast as cuda, for minutes of building at the first start; what it cannot run stays on cuda",
     )
     precision: Precision = setting(
-        "Arithmetic that TensorRT may use, with accelerator tensorrt or backend tensorrt only.",
+        "Arithmetic of what runs on a GPU. fp32 keeps all 24 bits (a plan is built without TF32; TensorRT as an accelerator uses TF32 all the same, unless"
+        " the server runs with NVIDIA_TF32_OVERRIDE=0). tf32 lets TensorRT round what it multiplies to 11 bits. fp16 converts the model's file, compares its"
+        " answers with the original's, and serves it. bf16 and int8 leave the choice to TensorRT, layer by layer: accelerator tensorrt or backend tensorrt.",
         default="fp32",
-        sets="precision_mode, or how the plan is built",
-        why="fp16 halves time and memory where the last digits of an answer do not matter",
+        sets="the graph in the version folder for fp16, precision_mode where the release heeds it, or how the plan is built",
+        why="fp16 halves time and memory where the last digits of an answer do not matter; tf32 needs no other file, and Ampere or a newer GPU",
+    )
+    conversion: Conversion = setting(
+        "How the file is converted, and what its answers are held to; with precision fp16 only.",
+        default_factory=Conversion,
+        sets="the graph in the version folder",
+        why="where the converted model is refused for its answers, or clients are to send FP16",
     )
     batching: BatchingField = setting(
         "How requests are put together: auto (the default), none, or a mapping.",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tritongen.releases import DEFAULT_RELEASE
 from tritongen.spec.strict import Strict, setting
+from tritongen.spec.units import SomeSize
 from tritongen.spec.values import PositiveInt, Release, ServerPath
 
 
-class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "engine_cache": "/engine-cache"}]}):
+class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "gpu_memory": "24GiB", "engine_cache": "/engine-cache"}]}):
     """The server that the repository is made for."""
 
     release: Release | None = setting(
@@ -20,6 +21,11 @@ class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "engin
         "CPU cores that the server's container is given. Default: not known.",
         sets="parameters.intra_op_thread_count of models with several copies on the CPU",
         why="copies that each take all cores are slower together than one alone",
+    )
+    gpu_memory: SomeSize | None = setting(
+        "Memory of each GPU of the server, such as 24GiB. Default: not known.",
+        sets="no field; `render` warns where the models are estimated to need more, and `tritongen estimate` says which batches fit",
+        why="a batch that does not fit ends the server under load, and not before",
     )
     engine_cache: ServerPath = setting(
         "Absolute folder inside the container where the TensorRT accelerator keeps its engines.",

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
+from tritongen.spec.plans import PlanBuild, PlanProfile, ValueRange
 from tritongen.spec.strict import Forms, Strict, setting
 from tritongen.spec.values import Flag, describe, problem
 
@@ -40,7 +41,26 @@ CudaGraphsField = Annotated[CudaGraphs | None, BeforeValidator(_graph_forms), Fo
 
 
 class TensorRT(Strict, json_schema_extra={"examples": [{"cuda_graphs": {"lower_bounds": True}, "stream_priority": "max"}]}):
-    """Settings of Triton's tensorrt backend, with backend tensorrt only."""
+    """How plans are built, and settings of Triton's tensorrt backend; with backend tensorrt only."""
+
+    profiles: tuple[PlanProfile, ...] = setting(
+        "The plan's optimization profiles, in the order of their numbers. Default: one for each preferred batch size that the spec names, else one.",
+        default=(),
+        sets="the profiles of the plan, and instance_group.profile",
+        why="a request is run by the profile whose sizes are nearest; each profile that a copy uses takes memory of its own",
+    )
+    shape_tensors: Mapping[str, ValueRange] = setting(
+        "Inputs whose values are sizes that the network works with, by name: the range of their values.",
+        default_factory=dict,
+        sets="input.is_shape_tensor, and the profiles of the plan",
+        why="TensorRT builds nothing for sizes that it does not know",
+    )
+    build: PlanBuild = setting(
+        "What the builder is told: workspace, optimization level, kinds of GPU, compatibility, plugins.",
+        default_factory=PlanBuild,
+        sets="how the plan is built",
+        why="to tune the build; what is left out stays as TensorRT has it",
+    )
 
     cuda_graphs: CudaGraphsField = setting(
         "Whether the plan's kernels are captured as CUDA graphs while loading, one for batches of 1, of each preferred size and of max: true,"

@@ -81,6 +81,13 @@ def duration_text(microseconds: int) -> str:
     return f"{whole}{f'.{digits}' if digits else ''}{unit}"
 
 
+def about_size(count: float) -> str:
+    """A number of bytes for people, to three digits or so: `512 B`, `10.3 MiB`, `4.00 GiB`."""
+    unit = next((unit for unit in ("TiB", "GiB", "MiB", "KiB") if count >= SIZE_UNITS[unit]), "B")
+    value = count / SIZE_UNITS[unit]
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}" if value >= 10 else f"{value:.2f} {unit}"
+
+
 def _parse(value: object, units: Mapping[str, int], *, what: str, example: str, smallest: str) -> int:
     """The value in the smallest unit. Raises UnitError with a sentence for people."""
     known = ", ".join(units)

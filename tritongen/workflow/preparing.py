@@ -18,7 +18,7 @@ from tritongen.render.findings import Key
 from tritongen.render.rewriting import checked_inputs, frozen_shapes, recipe_of
 from tritongen.render.rows import is_demanded, judge_batch
 from tritongen.repository import Made
-from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, freeze, optimize, rebatch, rewritten_in
+from tritongen.rewrite import BatchProof, Recipe, Rewritten, changed_libraries, convert, freeze, name_dimensions, optimize, rebatch, rewritten_in
 from tritongen.samples import Array
 from tritongen.signature import Signature
 from tritongen.signature.inference import infer_missing_shapes, refine_outputs
@@ -93,22 +93,42 @@ def prepare(
     check_names(signature, placed.key, findings)
     files = _hashed(source, signature)
     as_is = Prepared(placed.key, source, source, signature, stated, files)
-    asked = recipe_of(model, frozen_shapes(model, signature, findings), release)
+    asked = recipe_of(model, signature, frozen_shapes(model, signature, findings), release)
     if asked.is_empty or findings.has_errors:
         return as_is
     if asked.rebatch and is_demanded(model) and (reason := why_not_provable(source, limit_bytes=limit_bytes, external=as_is.external)):
         judge_batch(model, placed.key, BatchProof(source, skipped=reason), (), findings)
         return as_is
     _explain(model, files, asked, shelf, findings)
-    steps = _Steps(model, as_is, workspace, samples, limit_bytes)
+    steps = _Steps(model, placed.key, source, workspace, samples, limit_bytes)
     if found := shelf.find(Made(files.digest, asked.text(tritongen=__version__))):
-        return steps.done(found, asked)
+        return _done(model, as_is, found, asked)
     path, recipe = steps.reshape(asked)
-    if recipe.is_empty:
-        return as_is
+    if not recipe.is_empty and (found := shelf.find(Made(files.digest, recipe.text(tritongen=__version__)))):
+        return _done(model, as_is, found, recipe)
     if recipe.optimise is not None:
-        path = shelf.find(Made(files.digest, recipe.text(tritongen=__version__))) or steps.optimise(path, recipe)
-    return steps.done(path, recipe)
+        path = steps.optimise(path, recipe)
+    if recipe.convert is not None:
+        path, recipe = steps.convert(path, recipe)
+    if recipe.names:
+        path, recipe = steps.name(path, recipe)
+    return as_is if recipe.is_empty else _done(model, as_is, path, recipe)
+
+
+def reshaped(
+    model: ModelSpec, placed: PlacedSource, source: Path, *, release: Release | None, workspace: Workspace, findings: Findings
+) -> tuple[Path, Signature, Signature]:
+    """A source with the sizes and the batch that the spec gives it, and nothing else: the file, what it says as its backend will see it, and by itself.
+
+    Arguments and errors as for `prepare`. Weights are read only where a size or the batch is rewritten.
+    """
+    signature, stated = _read(source, model)
+    check_names(signature, placed.key, findings)
+    asked = recipe_of(model, signature, frozen_shapes(model, signature, findings), release)
+    if findings.has_errors or not (asked.shapes or asked.rebatch):
+        return source, signature, stated
+    path, _ = _Steps(model, placed.key, source, workspace, lambda signature: {}, 0).reshape(asked)
+    return path, *_read(path, model)
 
 
 def _read(path: Path, model: ModelSpec) -> tuple[Signature, Signature]:
@@ -138,7 +158,7 @@ def _explain(model: ModelSpec, files: ModelFiles, asked: Recipe, shelf: Shelf, f
             old, new = (", ".join(f"{name} {versions[which] or '(none)'}" for name, versions in changed.items()) for which in (0, 1))
             findings.advice(
                 "TG195",
-                ("optimize",) if model.optimize else ("freeze",) if asked.shapes else ("rebatch",),
+                _why(asked),
                 f"the rewritten model file was made with {old}, and is made again with {new}",
                 consequence="its bytes may differ though neither the spec nor the source has changed",
                 hint="render with the same versions everywhere (pin them), or commit the new file",
@@ -146,19 +166,33 @@ def _explain(model: ModelSpec, files: ModelFiles, asked: Recipe, shelf: Shelf, f
             return
 
 
+def _why(asked: Recipe) -> Key:
+    """The key of the spec that a file is rewritten for."""
+    reasons = ((asked.optimise, "optimize"), (asked.shapes, "freeze"), (asked.rebatch, "rebatch"), (asked.convert, "precision"))
+    return next(((key,) for there, key in reasons if there), ("backend",))
+
+
+def _done(model: ModelSpec, original: Prepared, path: Path, recipe: Recipe) -> Prepared:
+    """The rewritten file at `path` as one of the model's."""
+    signature, stated = _read(path, model)
+    made = Made(original.files.digest, recipe.text(tritongen=__version__))
+    return dataclasses.replace(original, path=path, signature=signature, stated=stated, files=_hashed(path, signature), recipe=recipe, made=made)
+
+
 @dataclass(frozen=True)
 class _Steps:
     """The rewrites of one source; each reads a file and writes another into the workspace."""
 
     model: ModelSpec
-    original: Prepared
+    key: Key
+    source: Path
     workspace: Workspace
     samples: Samples
     limit_bytes: int
 
     def reshape(self, recipe: Recipe) -> tuple[Path, Recipe]:
         """Sizes written in, then the batch made variable; and the recipe without what proved to change nothing."""
-        path = self.original.source
+        path = self.source
         if recipe.shapes:
             path = self._step("freeze", path, lambda source, target: freeze(source, recipe.shapes, target)).path
         if recipe.rebatch:
@@ -189,19 +223,24 @@ class _Steps:
 
         return self._step("optimize", path, work).path
 
-    def done(self, path: Path, recipe: Recipe) -> Prepared:
-        """The rewritten file as one of the model's."""
-        signature, stated = _read(path, self.model)
-        made = Made(self.original.files.digest, recipe.text(tritongen=__version__))
-        files = _hashed(path, signature)
-        return dataclasses.replace(self.original, path=path, signature=signature, stated=stated, files=files, recipe=recipe, made=made)
+    def convert(self, path: Path, recipe: Recipe) -> tuple[Path, Recipe]:
+        """The file at `path` in another precision; and the recipe without that, where there was nothing to convert."""
+        how = recipe.convert
+        assert how is not None
+        done = self._step("convert", path, lambda source, target: convert(source, target, how))
+        return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, convert=None))
+
+    def name(self, path: Path, recipe: Recipe) -> tuple[Path, Recipe]:
+        """The file at `path` with names for dimensions that TensorRT would else take to be equal; and the recipe without that, where all are fixed by now."""
+        done = self._step("names", path, name_dimensions)
+        return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, names=False))
 
     def _step(self, name: str, source: Path, work: Callable[[Path, Path], Rewritten]) -> Rewritten:
         """One rewrite. What is wrong with a file in between is said of the file that a person knows."""
         try:
-            return rewritten_in(self.workspace.folder(self.model.name, "-".join(map(str, self.original.key)), name), source, work)
+            return rewritten_in(self.workspace.folder(self.model.name, "-".join(map(str, self.key)), name), source, work)
         except ModelFileError as error:
-            where = Location(str(self.original.source))
+            where = Location(str(self.source))
             moved = [
                 dataclasses.replace(each, location=where) if each.location and self.workspace.holds(each.location.path) else each for each in error.diagnostics
             ]

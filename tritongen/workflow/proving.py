@@ -8,10 +8,13 @@ from tritongen.diagnostics import Severity
 from tritongen.proof import Proof, prove
 from tritongen.render import Compiled, Findings
 from tritongen.render.judging import ProvenFile
+from tritongen.render.precision import judge_agreement
 from tritongen.render.proving import judge_proof
+from tritongen.render.rewriting import checked_inputs
 from tritongen.render.rows import is_demanded, judge_batch, proof_sizes, unsized
-from tritongen.rewrite import BatchProof, prove_batch
+from tritongen.rewrite import BatchProof, compare, prove_batch
 from tritongen.rewrite.batchproof import TOLERANCE
+from tritongen.rewrite.running import COARSE
 from tritongen.samples import Array
 from tritongen.spec import ModelSpec
 from tritongen.workflow.preparing import Prepared
@@ -41,6 +44,8 @@ def prove_files(
         sizes = proof_sizes(model, compiled.batching)
         if sizes and not any(found.severity is Severity.ERROR for found in findings.found[said:]):
             _prove_rows(model, file, proof, sizes, samples, prove_limit_bytes, own)
+        if file.recipe.convert is not None and not any(found.severity is Severity.ERROR for found in findings.found[said:]):
+            _compare(model, file, compiled, samples, prove_limit_bytes, own)
         proven[version] = ProvenFile(file.signature, file.path, proof)
     return proven
 
@@ -54,13 +59,25 @@ def _prove_rows(
     if proof.skipped or proof.failures:
         judge_batch(model, file.key, BatchProof(file.path, skipped=reason), (), findings)
         return
+    # With FP16 inside, rows may differ by what that resolves; how near it is to its source is compared below, by a measure of its own.
+    tolerance = COARSE["float16"] if file.recipe.convert is not None else model.optimize.tolerance if model.optimize else 0
     found = prove_batch(
         file.path,
         sizes=sizes,
         shapes={name: shape.opt for name, shape in model.shapes.items()},
         samples=samples,
-        tolerance=max(TOLERANCE, model.optimize.tolerance if model.optimize else 0),
-        original=file.source if file.recipe.rebatch else None,
+        tolerance=max(TOLERANCE, tolerance),
+        original=file.source if file.recipe.rebatch and file.recipe.convert is None else None,
         limit_bytes=prove_limit_bytes,
     )
     judge_batch(model, file.key, found, unsized(model, file.signature, samples), findings)
+
+
+def _compare(model: ModelSpec, file: Prepared, compiled: Compiled, samples: Mapping[str, Array], prove_limit_bytes: int, findings: Findings) -> None:
+    """Hold a converted file against its source, at the batch sizes that are warmed up."""
+    sizes = compiled.batching.warmed if compiled.batching.max_batch_size and model.ragged is None else ()
+    shapes: Mapping[str, tuple[int, ...]] = {name: shape.opt for name, shape in model.shapes.items()}
+    values: Mapping[str, object] = samples
+    if not sizes:
+        shapes, values = checked_inputs(model, file.signature, samples)
+    judge_agreement(model, compare(file.source, file.path, sizes=sizes, shapes=shapes, samples=values, limit_bytes=prove_limit_bytes), findings)

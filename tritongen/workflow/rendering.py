@@ -8,32 +8,28 @@ from pathlib import Path
 from typing import TypeVar
 
 from tritongen import __version__
-from tritongen.diagnostics import Diagnostic, Location, Severity
+from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import InputError, SpecError
+from tritongen.memory import ModelEstimate
 from tritongen.proof import DEFAULT_LIMIT_BYTES
-from tritongen.releases import DEFAULT_RELEASE, Release, find_release
 from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
-from tritongen.render.items import has_batch_axis
 from tritongen.render.judging import judge_entry
-from tritongen.render.ragged import as_requested
+from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
+from tritongen.render.scripts import judge_trtexec, shared_files
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, Plan, make_plan
-from tritongen.samples import Array, SampleError, as_array
-from tritongen.samples.files import Wanted, items_of, load_array
-from tritongen.signature import Signature
-from tritongen.spec import LoadedSpec, ModelSpec, read_spec
-from tritongen.spec.paths import expand
-from tritongen.spec.samples import SampleFiles, SampleOrFiles
-from tritongen.spec.shapes import ShapeRange
+from tritongen.spec import LoadedSpec, read_spec
+from tritongen.workflow.estimating import estimate_files, is_halved, judge_memory
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
 from tritongen.workflow.releases import release_findings
 from tritongen.workflow.shelf import Shelf, next_version, read_shelf
+from tritongen.workflow.specified import findings_of, label_files, placed_at, release_of, samples_of
 from tritongen.workflow.workspace import Workspace
 
 _D = TypeVar("_D", bound="Draft")
@@ -93,7 +89,8 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
     try:
         if any(finding.severity is Severity.ERROR for finding in draft.findings):
             raise InputError(draft.findings)
-        plan = make_plan(draft.root, draft.entries, force=force)
+        shared = shared_files(draft.entries, spec_name=draft.loaded.path.name, tritongen_version=__version__)
+        plan = make_plan(draft.root, draft.entries, shared=shared, force=force)
         return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan)
     except BaseException:
         draft.close()
@@ -113,41 +110,32 @@ def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_byt
     root = output if output is not None else loaded.repository_path()
     workspace = Workspace(root)
     entries: list[Entry] = []
+    sizes: list[ModelEstimate] = []
     found = [*reading.problems, *release_findings(loaded)]
     if not reading.problems:
         found += idle_target(loaded.spec, loaded.locate)
-    collectors = [_findings(loaded, index) for index in range(len(loaded.spec.models))]
+    collectors = [findings_of(loaded, index) for index in range(len(loaded.spec.models))]
     try:
         for index, (model, findings) in enumerate(zip(loaded.spec.models, collectors, strict=True)):
             try:
-                entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, findings)
+                entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, sizes, findings)
             except InputError as error:
-                findings.found += [_placed(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
+                findings.found += [placed_at(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
             else:
                 entries += [entry] if entry is not None else []
     except BaseException:
         workspace.close()
         raise
     judge_resources(loaded.spec.models, collectors)
+    found += judge_memory(loaded, sizes) if sizes else []
     found += [finding for findings in collectors for finding in findings.found]
     return Draft(loaded, root, tuple(entries), tuple(found), workspace)
 
 
-def _findings(loaded: LoadedSpec, index: int) -> Findings:
-    """A collector for the model with this index."""
-    prefix = ("models", index)
-    return Findings(loaded.spec.models[index].name, lambda key: loaded.locate((*prefix, *key)), lambda key: loaded.is_inherited((*prefix, *key)))
-
-
-def _placed(diagnostic: Diagnostic, model: str, source: Location) -> Diagnostic:
-    """What is wrong with a model's file, at the place in the spec that names the file."""
-    if diagnostic.location is None or diagnostic.location.path == source.path:
-        return dataclasses.replace(diagnostic, model=model, location=diagnostic.location or source)
-    return dataclasses.replace(diagnostic, model=model, location=source, message=f"{diagnostic.location}: {diagnostic.message}")
-
-
-def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspace, prove_limit_bytes: int, findings: Findings) -> Entry | None:
-    """The model's folder; None where a file of it cannot be used, with the reason among the findings."""
+def _render_model(
+    loaded: LoadedSpec, index: int, root: Path, workspace: Workspace, prove_limit_bytes: int, sizes: list[ModelEstimate], findings: Findings
+) -> Entry | None:
+    """The model's folder; None where a file of it cannot be used, with the reason among the findings. `sizes` receives what it takes, where that is judged."""
     model = loaded.spec.models[index]
     shelf = read_shelf(root, model.name)
     prepared = _prepare_all(loaded, index, shelf, workspace, prove_limit_bytes, findings)
@@ -165,7 +153,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         check_effects(model, [file.recipe for file in prepared.values()], findings)
     newest = prepared[max(prepared)]
     kept = {int(path.parts[0]) for path in previous}
-    samples = _samples(loaded, index, newest.signature, findings)
+    samples = samples_of(loaded, index, newest.signature, findings)
     compiled = compile_model(
         model,
         newest.signature,
@@ -178,6 +166,8 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
     )
     judge_unproven(model, compiled.batching, findings)
     proven = prove_files(model, compiled, prepared, samples, prove_limit_bytes, findings)
+    recipes = plan_recipes(compiled, {version: file.files for version, file in prepared.items()}, loaded.spec.triton)
+    judge_trtexec(recipes, findings)
     entry = build_entry(
         model,
         compiled,
@@ -185,18 +175,16 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         previous=previous,
         made={number: how for number, how in shelf.made.items() if number in kept}
         | {version: file.made for version, file in prepared.items() if file.made is not None},
-        labels=_labels(loaded, model),
+        recipes=recipes,
+        labels=label_files(loaded, model),
         spec_name=loaded.path.name,
         tritongen_version=__version__,
     )
+    if loaded.spec.triton.gpu_memory and not findings.has_errors:
+        sizes += estimate_files(compiled, {version: (file.path, file.signature) for version, file in prepared.items()}, halves=is_halved(compiled.model))
     if not findings.has_errors:
-        judge_entry(entry, model, proven, release=_release(loaded), findings=findings)
+        judge_entry(entry, model, proven, release=release_of(loaded), findings=findings)
     return entry
-
-
-def _release(loaded: LoadedSpec) -> Release | None:
-    """The release that the repository is made for; None for one that is not known."""
-    return find_release(loaded.spec.triton.release) if loaded.spec.triton.release else DEFAULT_RELEASE
 
 
 def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Workspace, prove_limit_bytes: int, findings: Findings) -> dict[int, Prepared] | None:
@@ -209,9 +197,9 @@ def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Worksp
                 model,
                 placed,
                 loaded.source_path(index, placed.version),
-                release=_release(loaded),
+                release=release_of(loaded),
                 # Those that do not fit are reported when the model is compiled.
-                samples=lambda signature: _samples(loaded, index, signature, dataclasses.replace(findings, found=[])),
+                samples=lambda signature: samples_of(loaded, index, signature, dataclasses.replace(findings, found=[])),
                 shelf=shelf,
                 workspace=workspace,
                 limit_bytes=prove_limit_bytes,
@@ -219,55 +207,5 @@ def _prepare_all(loaded: LoadedSpec, index: int, shelf: Shelf, workspace: Worksp
             )
         except InputError as error:
             where = loaded.locate(("models", index, *placed.key))
-            findings.found += [_placed(diagnostic, model.name, where) for diagnostic in error.diagnostics]
+            findings.found += [placed_at(diagnostic, model.name, where) for diagnostic in error.diagnostics]
     return prepared if len(prepared) == len(model.placed) else None
-
-
-def _samples(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:
-    """The spec's values for inputs, as arrays of one item each."""
-    model = loaded.spec.models[index]
-    batched = has_batch_axis(model, signature)
-    signature = as_requested(model, signature)
-    arrays: dict[str, Array] = {}
-    for name, value in model.samples.items():
-        tensor = next((tensor for tensor in signature.inputs if tensor.name == name), None)
-        if tensor is None:
-            known = ", ".join(repr(tensor.name) for tensor in signature.inputs)
-            findings.error("TG103", ("samples", name), f"the model has no input '{name}'", hint=f"its inputs are {known}")
-            continue
-        shape = None if tensor.shape is None else tensor.dims[1:] if batched else tensor.dims
-        try:
-            arrays[name] = _sample(loaded, value, Wanted(name, tensor.dtype, shape), model.shapes.get(name))
-        except SampleError as error:
-            in_files = isinstance(value, SampleFiles)
-            what = "without the batch dimension" if batched else "in the model's own shape"
-            hint = f"correct the files, or how they are read; an item is {what}" if in_files else f"give one item, {what}"
-            place = ("samples", name, "files") if in_files else ("samples", name)
-            findings.error("TG116", place, f"the value does not fit {tensor.describe()}: {error}", hint=hint)
-    return arrays
-
-
-def _sample(loaded: LoadedSpec, value: SampleOrFiles, wanted: Wanted, shape: ShapeRange | None) -> Array:
-    """One item of an input; the first one of files."""
-    is_file = isinstance(value, str) and value.endswith(".npy")
-    if not is_file and not isinstance(value, SampleFiles):
-        return as_array(value, wanted.dtype, wanted.item)
-    path = expand(value.files if isinstance(value, SampleFiles) else str(value), loaded.folder)
-    assert isinstance(path, Path), "load_spec has checked the sample files"
-    if not isinstance(value, SampleFiles):
-        return as_array(load_array(path), wanted.dtype, wanted.item)
-    return items_of(path, value, wanted)[0].array(shape.opt if shape is not None else ())
-
-
-def _labels(loaded: LoadedSpec, model: ModelSpec) -> dict[str, bytes]:
-    contents = {}
-    for output, text in model.labels.items():
-        path = expand(text, loaded.folder)
-        assert isinstance(path, Path), "load_spec has checked the label files"
-        try:
-            contents[output] = path.read_bytes()
-        except OSError as error:
-            raise SpecError(
-                [Diagnostic("TG016", f"the label file cannot be read: {error.strerror}", Location(str(path)), hint="check its permissions")]
-            ) from error
-    return contents

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic, Location
+from tritongen.check.evaluate import evaluate_path
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import RepositoryError
 from tritongen.proof import DEFAULT_LIMIT_BYTES
+from tritongen.releases import find_release
 from tritongen.repository import apply_plan
+from tritongen.rules import ServerFacts, built_plans
 from tritongen.server import EmbeddedServer, ServerOptions, start
 from tritongen.server.runtime import base_folder, owned_folder
 from tritongen.workflow.rendering import plan_render
@@ -21,14 +24,14 @@ from tritongen.workflow.rendering import plan_render
 
 @dataclass(frozen=True)
 class Served:
-    """A running server and what was found while rendering for it (warnings and advice; empty for a repository that was there)."""
+    """A running server and what was found before it was started (warnings and advice): while rendering, or about plans in a repository that was there."""
 
     server: EmbeddedServer
     findings: tuple[Diagnostic, ...] = ()
 
 
 _OTHER_FILES = {
-    ".onnx": ("this is an ONNX model", "`tritongen init {name}` writes a spec for it first; serve that"),
+    ".onnx": ("this is an ONNX model", "`tritongen init {name}` writes a spec for it first; give that"),
     ".pbtxt": ("this is the config of one model", "give the folder of the model repository, which is two levels up"),
     ".plan": ("this is a TensorRT plan", "give the folder of the model repository that it lies in"),
 }
@@ -45,8 +48,9 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
     Raises InputError for what is wrong with the spec or the repository, ServerStartError where Triton or a model does not start.
     """
     if target.is_dir():
+        findings = stale_plans(target, options.release)
         with start(target, options) as server:
-            yield Served(server)
+            yield Served(server, findings)
         return
     if not target.exists():
         raise RepositoryError(
@@ -59,7 +63,7 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
                 )
             ]
         )
-    _refuse_other_files(target)
+    refuse_other_files(target)
     folder = owned_folder(base_folder())
     try:
         with plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes) as rendering:
@@ -72,7 +76,25 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _refuse_other_files(target: Path) -> None:
+def stale_plans(repository: Path, release: str | None) -> tuple[Diagnostic, ...]:
+    """What is to be said of the TensorRT plans in a repository that another server will load; here, their source ONNX is served in their place.
+
+    Plans of another TensorRT or GPU, and plans that are not what a render asks for, as warnings. A repository that cannot be listed is left to the server.
+    """
+    facts = ServerFacts(find_release(release) if release else None)
+    try:
+        found = evaluate_path(repository, facts, built_plans.RULES)
+    except OSError:
+        return ()
+    codes = {rule.code for rule in built_plans.RULES}
+    return tuple(
+        dataclasses.replace(finding, severity=Severity.WARNING, consequence=f"its source ONNX is served here; with the plan, {finding.consequence}")
+        for finding in found
+        if finding.code in codes
+    )
+
+
+def refuse_other_files(target: Path) -> None:
     """Say what a file is that is no spec. Raises RepositoryError."""
     if found := _OTHER_FILES.get(target.suffix.lower()):
         message, hint = found

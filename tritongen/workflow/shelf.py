@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tritongen.recipe import RECIPES
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
 from tritongen.repository import CopiedFile, Made, file_sha256, read_stamp
@@ -55,8 +56,8 @@ def read_shelf(root: Path, name: str) -> Shelf:
     stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
     for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.
-        flat = _MODEL in stamp.artifacts
-        stored[number] = Stored(artifacts, dict(stamp.artifacts)) if flat else Stored(artifacts / str(number), _below(number, stamp.artifacts))
+        sources = {path: sha for path, sha in stamp.artifacts.items() if path != RECIPES}
+        stored[number] = Stored(artifacts, sources) if _MODEL in sources else Stored(artifacts / str(number), _below(number, sources))
     return Shelf(stored, stamp.made)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tritongen import dtypes
 from tritongen.diagnostics import Diagnostic, Location
+from tritongen.recipe import Profile
 from tritongen.render import Findings, compile_model
 from tritongen.signature import Signature, TensorSpec
 from tritongen.sources import SourceText, parse_yaml
@@ -23,11 +24,12 @@ def signature(shape: tuple[str | int, ...] = ("N", 8), **changes: Any) -> Signat
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out: the config, the sentences of its header, and the findings, each at the key path of the model that it names."""
+    """What came out: the config, the sentences of its header, the findings, each at the key path of the model that it names, and the plan's profiles."""
 
     config: Any
     remarks: tuple[str, ...]
     found: list[Diagnostic] = field(default_factory=list)
+    profiles: tuple[Profile, ...] = ()
 
     @property
     def codes(self) -> list[str]:
@@ -47,4 +49,4 @@ def compiled(keys: str, model: Signature | None = None, *, top: str = "", inheri
     spec = Spec.model_validate(parsed.root.plain())
     findings = Findings("m", lambda key: Location(".".join(map(str, key))), lambda key: str(key[0]) in inherited)
     made = compile_model(spec.models[0], model or signature(), spec.triton, digest="0" * 64, versions=(1,), samples={}, findings=findings)
-    return Outcome(made.config, made.remarks, findings.found)
+    return Outcome(made.config, made.remarks, findings.found, made.profiles)

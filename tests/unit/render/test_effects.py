@@ -15,7 +15,11 @@ TENSORRT = "accelerator: tensorrt\n"
 CORES = "triton: {cpus: 8}"
 CASES = [
     ("backend: tensorrt\naccelerator: cuda", "accelerator", "backend: tensorrt", ""),
-    ("precision: fp16", "precision", "accelerator: none", ""),
+    ("precision: fp16\ninstances: {kind: cpu}", "precision", "instances of kind cpu only", ""),
+    ("precision: fp16\naccelerator: openvino", "precision", "accelerator: openvino", ""),
+    ("precision: tf32", "precision", "accelerator: none", ""),
+    ("conversion: {cosine: 0.9}", "conversion", "precision: fp32", ""),
+    ("accelerator: tensorrt\nprecision: tf32\nconversion: {keep_io_types: false}", "conversion", "precision: tf32", LAST_10),
     ("precision: int8\naccelerator: cuda", "precision", "accelerator: cuda", ""),
     ("backend: tensorrt\ncpu_threads: 2", "cpu_threads", "backend: tensorrt", ""),
     ("backend: tensorrt\nonnxruntime: {execution_mode: parallel, cuda: {use_tf32: false}}", "onnxruntime", "backend: tensorrt", ""),
@@ -62,13 +66,14 @@ CASES = [
         NEWEST,
     ),
     ("versions: {policy: all, count: 3}", "versions.count", "versions.policy: all", ""),
+    ("backend: tensorrt\ntensorrt: {build: {gpu_fallback: false}}", "tensorrt.build.gpu_fallback", "no dla in instances", ""),
 ]
 
 
 @pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
 def test_a_key_without_effect_is_said_at_its_place_with_what_stands_against_it(keys, key, against, top):
     outcome = compiled(keys, top=top)
-    found = outcome.only("TG117")
+    (found,) = (found for found in outcome.found if found.code == "TG117")
     assert str(found.location) == key
     assert found.message.startswith(key)
     assert against in found.message
@@ -106,6 +111,11 @@ def test_it_is_not_written(keys, key, against, top):
         (f"{TENSORRT}onnxruntime: {{tensorrt: {{tactic_sources: {{jit_convolutions: true}}}}}}", NEWEST),
         ("version: auto\nversions: {policy: all, count: 3}", ""),
         ("precision: fp32\nversions: {policy: all, count: 1}", ""),
+        ("precision: fp16\nconversion: {keep_io_types: false}", ""),
+        ("precision: fp16\naccelerator: cuda", ""),
+        ("precision: fp16\nbackend: tensorrt\ninstances: {kind: gpu}", LAST_10),
+        ("precision: tf32\naccelerator: tensorrt", LAST_10),
+        ("precision: tf32\nbackend: tensorrt", NEWEST),
     ],
 )
 def test_what_has_an_effect_or_says_the_default_is_fine(keys, top):

@@ -186,12 +186,26 @@ def test_an_onnxruntime_without_a_path_for_timings_is_given_none():
     assert old.keys() == new.keys() - {"trt_timing_cache_path"}
 
 
-def test_engines_that_are_built_in_another_way_have_a_folder_of_their_own():
-    def cache(options):
-        return accelerators(compiled(f"accelerator: tensorrt\nonnxruntime: {{tensorrt: {{{options}}}}}").config)["tensorrt"]["trt_engine_cache_path"]
+def test_whatever_makes_engines_others_gives_them_another_folder():
+    def folder(keys="", top=RELEASE, shape=("N", "L")):
+        shapes = "" if "shapes" in keys else "shapes: {x: {min: [4], opt: [8], max: [8]}}\n"
+        return accelerators(compiled(f"accelerator: tensorrt\n{shapes}{keys}", signature(shape), top=top).config)["tensorrt"]["trt_engine_cache_path"]
 
-    assert len({cache(""), cache("builder_optimization_level: 5"), cache("sparsity: true")}) == 3
-    assert cache("") == accelerators(compiled("accelerator: tensorrt").config)["tensorrt"]["trt_engine_cache_path"]
+    different = [
+        folder(),
+        folder(top='triton: {release: "25.09"}'),
+        folder("precision: bf16", top='triton: {release: "26.02"}'),
+        folder("precision: tf32"),
+        folder("precision: int8"),
+        folder("batching: {max: 16}"),
+        folder("batching: {max: 8, preferred: [4]}"),
+        folder("shapes: {x: {min: [4], opt: [8], max: [16]}}"),
+        folder("shapes: {x: {min: [4], opt: [6], max: [8]}}"),
+        folder("onnxruntime: {tensorrt: {builder_optimization_level: 5}}"),
+        folder("onnxruntime: {tensorrt: {sparsity: true}}"),
+    ]
+    assert len(set(different)) == len(different)
+    assert folder() == folder("onnxruntime: {tensorrt: {engine_cache: true}}") == folder("warmup: none\nbatching: {max: 8}")
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ PLAN, ACCELERATOR = "backend: tensorrt", "accelerator: tensorrt"
     [
         (f"{PLAN}\nprecision: fp16", "25.08", []),
         (f"{PLAN}\nprecision: fp16", "26.05", []),
-        (f"{PLAN}\nprecision: fp16", "26.06", ["TG112"]),
+        (f"{PLAN}\nprecision: fp16", "26.06", []),
         (f"{PLAN}\nprecision: bf16", "26.08", ["TG112"]),
         (f"{PLAN}\nprecision: int8", "26.08", ["TG112"]),
-        (f"{PLAN}\nprecision: fp16", "26.10", ["TG112"]),
+        (f"{PLAN}\nprecision: int8", "26.10", ["TG112"]),
         (f"{PLAN}\nprecision: bf16", "24.04", ["TG110"]),
         (f"{PLAN}\nprecision: bf16", "24.05", []),
         (f"{PLAN}\nprecision: int8", "25.08", ["TG111"]),
@@ -35,7 +35,8 @@ PLAN, ACCELERATOR = "backend: tensorrt", "accelerator: tensorrt"
         (f"{ACCELERATOR}\nprecision: bf16", "26.02", []),
         (f"{ACCELERATOR}\nprecision: int8", "25.08", ["TG111"]),
         (f"{ACCELERATOR}\nprecision: int8\nonnxruntime: {{tensorrt: {{int8_calibration_table_name: t.table}}}}", "25.08", []),
-        (f"{ACCELERATOR}\nprecision: fp16", "26.09", ["TG112"]),
+        (f"{ACCELERATOR}\nprecision: fp16", "26.09", []),
+        (f"{ACCELERATOR}\nprecision: bf16", "26.09", ["TG112"]),
         (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false}}}}}}", "26.09", ["TG117"]),
         (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false}}}}}}", "26.05", []),
         (f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{build_heuristics: true}}}}", "25.07", ["TG117"]),
@@ -48,9 +49,25 @@ def test_what_a_release_can_do_with_it(keys, release, codes):
 
 
 def test_a_version_that_is_not_known_exactly_is_said_so():
-    found = compiled(f"{PLAN}\nprecision: fp16", top=at("26.09")).only("TG112")
+    found = compiled(f"{PLAN}\nprecision: bf16", top=at("26.09")).only("TG112")
     assert "release 26.09 has TensorRT 11.2.1 or newer" in found.message
-    assert found.hint == "convert the ONNX file to fp16 and write precision: fp32, or use a release up to 26.05"
+    assert found.hint == "convert the ONNX file to bf16 and write precision: fp32, or use a release up to 26.05"
+
+
+@pytest.mark.parametrize(
+    ("precision", "release", "mode"),
+    [
+        ("fp32", "25.08", "FP32"),
+        ("tf32", "25.08", "FP32"),
+        ("fp16", "25.08", "FP16"),
+        ("int8", "26.05", "INT8"),
+        *((precision, "26.08", None) for precision in ("fp32", "tf32", "fp16", "bf16", "int8")),
+    ],
+)
+def test_the_accelerator_is_told_of_a_precision_where_its_tensorrt_heeds_one(precision, release, mode):
+    outcome = compiled(f"{ACCELERATOR}\nprecision: {precision}", top=at(release))
+    (accelerator,) = outcome.config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.parameters.get("precision_mode") == mode
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -61,6 +61,7 @@ ULTRALYTICS = b'{"names": {"0": "person"}}'
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "TG025", "HTML page"),
         (b"\r\n  <HTML>\n<title>404</title>", "TG025", "HTML page"),
         (b"ftrt" + bytes(64), "TG025", "a TensorRT plan"),
+        (b"vtrt" + bytes(64), "TG025", "a plan of TensorRT-RTX"),
         (len(ULTRALYTICS).to_bytes(4, "little") + ULTRALYTICS + b"ftrt", "TG025", "Ultralytics"),
         (zipped(), "TG025", "torch.onnx.export"),
         (pickle.dumps({"w": 1}), "TG025", "a Python pickle"),

@@ -340,7 +340,8 @@ def test_the_committed_repository_is_what_the_quickstart_renders(tmp_path):
     """Weights are not committed; everything else is, byte for byte."""
     root = Path(__file__).parents[3]
     shutil.copytree(root / "examples/quickstart", tmp_path / "quickstart")
-    apply_plan(plan_render(tmp_path / "quickstart/spec.yaml", output=tmp_path / "repo").plan)
+    with plan_render(tmp_path / "quickstart/spec.yaml", output=tmp_path / "repo") as rendering:
+        apply_plan(rendering.plan)
     fresh = {
         path.relative_to(tmp_path / "repo").as_posix(): path.read_text() for path in (tmp_path / "repo").rglob("*") if path.is_file() and path.suffix != ".onnx"
     }

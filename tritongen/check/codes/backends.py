@@ -1,4 +1,4 @@
-"""TG180 to TG183: settings of the onnxruntime and tensorrt backends, found by `tritongen render`."""
+"""TG180 to TG185: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -48,5 +48,22 @@ ENTRIES = (
         "Let the preferred sizes be derived, or write `cuda_graphs: {lower_bounds: true}`.",
         "backend: tensorrt\nbatching: {max: 8, preferred: none}\ntensorrt: {cuda_graphs: true}",
         "backend: tensorrt\nbatching: {max: 8}\ntensorrt: {cuda_graphs: true}",
+    ),
+    CodeEntry(
+        "TG184",
+        "plan-that-trtexec-cannot-build",
+        None,
+        "The build script can tell trtexec all about a plan.",
+        "trtexec takes shapes as a list that it splits at commas, without quotes, and before TensorRT 10 one profile and no plan without weights. The script "
+        "fails for such a plan, and builds the others.",
+        "Build it with `tritongen build` on the GPU that serves it, or give the input another name in the ONNX file.",
+    ),
+    CodeEntry(
+        "TG185",
+        "more-than-the-gpu-holds",
+        Consequence.FAILS,
+        "The models of a spec are estimated to fit into `triton.gpu_memory`.",
+        "Weights, what is alive at the largest batch and room for kernels are added up for all copies on a GPU, from the graphs, and more rather than less.",
+        "Lower `batching.max`, the counts of `instances` or the max sizes of `shapes`; `tritongen estimate` shows the parts and the largest batches that fit.",
     ),
 )

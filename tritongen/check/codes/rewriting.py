@@ -1,15 +1,16 @@
-"""TG150 to TG165: rewriting an ONNX graph, and the proof of a batch axis. TG190 to TG196: what a spec asks of these, and versions."""
+"""TG150 to TG169: rewriting an ONNX graph, the proof of a batch axis, what a conversion does to answers. TG190 to TG196: what a spec asks, and versions."""
 
 from __future__ import annotations
 
 from tritongen.check.codes.entry import CodeEntry
 from tritongen.rules.rule import Consequence
 
-_REFUSED, _FAILS, _FRAGILE, _IGNORED, _SLOW = (
+_REFUSED, _FAILS, _FRAGILE, _IGNORED, _MISBEHAVES, _SLOW = (
     Consequence.REFUSED,
     Consequence.FAILS,
     Consequence.FRAGILE,
     Consequence.IGNORED,
+    Consequence.MISBEHAVES,
     Consequence.SLOW,
 )
 _NO_BATCHING = "Write `batching: none`, or export the model in evaluation mode with a dynamic batch axis."
@@ -142,6 +143,43 @@ ENTRIES = (
         "A graph to be rewritten is valid ONNX.",
         "A node without its inputs, or a tensor whose content does not fit its shape, cannot be followed.",
         "Export, copy or download the model again.",
+    ),
+    CodeEntry(
+        "TG166",
+        "graph-that-cannot-be-converted",
+        _REFUSED,
+        "A model's graph can be converted to the precision that is asked for, and has the nodes that are to stay in FP32.",
+        "Custom operators, and values that a graph inside a node takes from outside, may have types that no cast can be put behind; no backend loads a graph "
+        "whose types do not fit each other.",
+        "Write `precision: fp32`, keep operators in FP32 with `conversion: {fp32_operators: [...]}`, or export the model in half precision.",
+        "precision: fp16\nconversion: {fp32_operators: [LayerNormalisation]}",
+        "precision: fp16\nconversion: {fp32_operators: [LayerNormalization]}",
+    ),
+    CodeEntry(
+        "TG167",
+        "converted-answers",
+        None,
+        "How near the answers of a converted model are to the original's.",
+        "Both run on seeded inputs at the batch sizes in use. FP16 is computed as a GPU would: every result is rounded, where ONNX Runtime's CPU provider "
+        "would leave roundings out.",
+        "Nothing needs to be done. Real values in `samples` make the figures those of your data.",
+    ),
+    CodeEntry(
+        "TG168",
+        "converted-answers-too-far-off",
+        _MISBEHAVES,
+        "A converted model answers as its original does, within `conversion.cosine` and with the same top-1.",
+        "FP16 ends at 65504 and has 11 bits: sums, squares and exponents overflow, small variances vanish.",
+        "Keep the node or the operators that the message names in FP32, have ONNX Runtime fold normalisations first (`optimize: offline`), give real values in "
+        "`samples`, or write `precision: fp32`.",
+    ),
+    CodeEntry(
+        "TG169",
+        "converted-and-not-compared",
+        _FRAGILE,
+        "A converted model can be compared with its original.",
+        "A model above `--prove-limit`, inputs of unknown size or a missing onnxruntime leave its answers unseen.",
+        "Give sizes in `shapes` and values in `samples`, install onnxruntime, or raise `--prove-limit`.",
     ),
     CodeEntry(
         "TG190",

@@ -54,9 +54,9 @@ ENTRIES = (
         "TG174",
         "key-that-needs-a-server-option",
         Consequence.IGNORED,
-        "A rate limiter and a host policy need an option of the server.",
+        "A rate limiter, a host policy, and plans with plugins or for later versions need an option of the server.",
         "Without --rate-limit=execution_count Triton never looks at resources and priorities; without --host-policy a policy's name means nothing. Neither is"
-        " said when the model is loaded (core/src/rate_limiter.cc).",
+        " said when the model is loaded (core/src/rate_limiter.cc). The tensorrt backend loads plugins and plans for later versions by --backend-config only.",
         "Start the server with the option that the message names.",
     ),
     CodeEntry(

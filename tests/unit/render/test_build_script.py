@@ -1,0 +1,493 @@
+"""The script that builds plans, run under a shell with a trtexec that knows the options of each release and refuses others."""
+
+import dataclasses
+import hashlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "trtexec"))
+
+from running import A10G, H100, ONNX, Site, recipe, shells
+
+import tritongen.manifest
+from tritongen.manifest import LoadedBy, stale
+from tritongen.recipe import PlanFile, Profile, Span
+from tritongen.releases import find_release
+from tritongen.repository import read_stamp
+
+BOTH = (PlanFile("model.plan.86", "8.6", "timing.86.cache"), PlanFile("model.plan.90", "9.0", "timing.90.cache"))
+
+
+@pytest.fixture(params=[pytest.param(words, id=name, marks=[pytest.mark.system] * (name != "dash")) for name, words in shells()])
+def site(request, tmp_path):
+    return Site(tmp_path, request.param)
+
+
+def test_a_missing_plan_is_built_with_its_manifest_and_a_second_run_does_nothing(site):
+    site.place(recipe())
+    first = site.run()
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "model m, version 1, model.plan: building on NVIDIA A10G, since it is not there" in first.stdout
+    assert "built with TensorRT 10.13.2.6 in" in first.stdout
+    before = site.plan().stat()
+    assert before.st_mode & 0o777 == 0o644
+    second = site.run()
+    assert (second.returncode, second.stderr) == (0, "")
+    assert second.stdout == "model m, version 1, model.plan: good, built with TensorRT 10.13.2.6\n0 built, 0 failed\n"
+    assert site.plan().stat() == before
+    assert site.leftovers() == []
+
+
+def test_python_reads_the_manifest_that_the_shell_wrote(site):
+    wanted = recipe(precision="fp16", strongly_typed=False)
+    site.gpus = H100
+    site.environment = {"NVIDIA_TRITON_SERVER_VERSION": "25.08", "CUDA_VERSION": "13.0.1"}
+    site.place(wanted)
+    assert site.run().returncode == 0
+    manifest = site.manifest()
+    assert manifest.sha256 == hashlib.sha256(site.plan().read_bytes()).hexdigest()
+    assert manifest.builder == tritongen.manifest.Builder("tensorrt", "10.13.2.6", "13.0.1", "9.0", 'NVIDIA H100, "80" GB\\HBM3', "580.65.06", "25.08", "0.1.0")
+    loader = LoadedBy(find_release("25.08"), compute_capability="9.0")
+    assert stale(manifest, wanted, wanted.plans[0], loader) == ()
+    assert stale(manifest, dataclasses.replace(wanted, tf32=False), wanted.plans[0], loader) == ("was built with TF32 on, and off is asked for",)
+    # And the shell reads what Python writes.
+    path = site.artifacts / "m/1/model.plan.manifest.json"
+    path.write_text(tritongen.manifest.print_manifest(manifest))
+    assert site.run("--check").returncode == 0
+
+
+CHANGES = {
+    "onnx": (lambda site: site.place(recipe(onnx=b"other"), onnx=b"other"), "the model, or how it is to be built, has changed"),
+    "profiles": (lambda site: site.place(recipe(profiles=())), "the model, or how it is to be built, has changed"),
+    "options": (lambda site: site.place(recipe(tf32=False)), "the model, or how it is to be built, has changed"),
+    "gpu": (lambda site: setattr(site, "gpus", H100), "it was built on a GPU of compute capability 8.6, and this one has 9.0"),
+    "plan": (lambda site: site.plan().write_bytes(b"another"), "it is not the file that was built"),
+    "manifest": (lambda site: (site.artifacts / "m/1/model.plan.manifest.json").unlink(), "nothing says what it was built from"),
+    "tensorrt": (lambda site: setattr(site, "version", "10.13.3.9"), "it was built with TensorRT 10.13.2.6, and this is 10.13.3.9"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_that_matters_makes_a_plan_stale_and_is_said(site, change):
+    site.environment = {"ANY_RELEASE": "1"}
+    site.place(recipe())
+    assert site.run().returncode == 0
+    how, words = CHANGES[change]
+    how(site)
+    run = site.run("--check")
+    assert (run.returncode, run.stderr) == (1, "")
+    assert f"would be built, since {words}\n" in run.stdout
+    assert len(site.calls()) == 1
+
+
+def test_what_is_stale_is_built_and_good_again(site):
+    site.place(recipe())
+    site.run()
+    site.place(recipe(tf32=False))
+    run = site.run()
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "building on NVIDIA A10G, since the model, or how it is to be built, has changed\n" in run.stdout
+    assert ["--noTF32", ""] in site.calls()[1]["arguments"]
+    assert site.run("--check").returncode == 0
+
+
+def test_check_says_what_would_be_built_and_builds_nothing(site):
+    site.place(recipe("a"), recipe("b"))
+    site.run()
+    site.place(recipe("a"), recipe("b", tf32=False))
+    run = site.run("--check")
+    assert run.returncode == 1
+    assert "model a, version 1, model.plan: good" in run.stdout
+    assert "model b, version 1, model.plan: would be built, since the model, or how it is to be built, has changed\n1 to build" in run.stdout
+    assert len(site.calls()) == 2
+
+
+def test_the_times_of_kernels_are_used_again(site):
+    site.place(recipe())
+    site.run()
+    site.run("--force")
+    assert "5 bytes of times are used" in (site.artifacts / "m/1/model.plan.log").read_text()
+
+
+@pytest.mark.parametrize("change", ["driver", "tritongen", "name of the GPU"])
+def test_a_change_that_does_not_matter_builds_nothing(site, change):
+    site.place(recipe())
+    assert site.run().returncode == 0
+    if change == "tritongen":
+        site.script.write_text(site.script.read_text().replace("TRITONGEN=0.1.0", "TRITONGEN=0.2.0"))
+    else:
+        site.gpus = A10G.replace("580.65.06", "590.1.1") if change == "driver" else A10G.replace("A10G", "A40")
+    assert site.run().stdout.endswith("0 built, 0 failed\n")
+
+
+def test_force_builds_what_is_good(site):
+    site.place(recipe())
+    site.run()
+    assert "since it was asked for" in site.run("--force").stdout
+    assert len(site.calls()) == 2
+
+
+def test_of_two_models_one_fails_and_the_other_is_built(site):
+    site.environment = {"FAKE_FAILS": "/bad/"}
+    site.place(recipe("bad"), recipe("good"))
+    run = site.run()
+    assert run.returncode == 1
+    assert "model bad, version 1, model.plan: error: it could not be built: trtexec ended with exit code 1, and said" not in run.stdout
+    assert "model bad, version 1, model.plan: error: it could not be built: trtexec ended with exit code 1, and said; the whole log is" in run.stderr
+    assert "[E] Network has dynamic or shape inputs, but no optimization profile has been defined." in run.stderr
+    assert run.stdout.endswith("1 built, 1 failed\n")
+    assert not site.plan("bad").exists()
+    assert site.manifest("bad") is None
+    assert site.plan("good").exists()
+    assert site.leftovers() == []
+    log = (site.artifacts / "bad/1/model.plan.log").read_text()
+    assert "&&&& RUNNING TensorRT.trtexec [TensorRT v101302] [b6]" in log
+
+
+def test_a_plan_that_was_good_stays_where_its_successor_cannot_be_built(site):
+    site.place(recipe())
+    site.run()
+    before = site.plan().read_bytes()
+    site.environment = {"FAKE_FAILS": "/m/"}
+    site.place(recipe(tf32=False))
+    assert site.run().returncode == 1
+    assert site.plan().read_bytes() == before
+    assert site.run("--check").returncode == 1
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+def test_an_interrupted_build_leaves_nothing_and_the_next_run_builds(site, sent, code):
+    site.environment = {"FAKE_WAITS": "/m/"}
+    site.place(recipe())
+    process = subprocess.Popen(site.command(), env=site.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(site.artifacts / "m/begun")
+    begun = time.monotonic()
+    process.send_signal(sent)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert time.monotonic() - begun < 40  # trtexec would go on for a minute
+    assert "stopped; what was being built is removed" in err
+    assert not site.plan().exists()
+    assert site.manifest() is None
+    assert site.leftovers() == []
+    site.environment = {}
+    assert site.run().returncode == 0
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not come"
+        time.sleep(0.01)
+
+
+def test_a_script_that_was_killed_leaves_no_plan_and_its_rest_is_removed_a_day_later(site):
+    site.environment = {"FAKE_WAITS": "/m/"}
+    site.place(recipe())
+    process = subprocess.Popen(site.command(), env=site.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    wait_for(site.artifacts / "m/begun")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    assert not site.plan().exists()
+    (rest,) = site.leftovers()
+    site.environment = {}
+    assert site.run().returncode == 0
+    assert site.leftovers() == [rest]
+    old = time.time() - 3 * 86400
+    os.utime(site.plan().with_name(rest), (old, old))
+    assert site.run("--force").returncode == 0
+    assert site.leftovers() == []
+
+
+def test_a_trtexec_that_was_killed_is_said_to_have_run_out_of_memory(site):
+    site.environment = {"FAKE_KILLED": "/m/"}
+    site.place(recipe())
+    run = site.run()
+    assert run.returncode == 1
+    assert "trtexec was killed (signal 9), most often since memory ran out" in run.stderr
+    assert not site.plan().exists()
+    assert site.leftovers() == []
+
+
+def test_a_full_disk_leaves_the_plan_that_was_there(site):
+    """A limit on the size of files is what a full disk is to a program: the write fails in the middle."""
+    site.place(recipe())
+    site.run()
+    before = site.plan().read_bytes()
+    site.environment = {"FAKE_BYTES": str(1 << 20)}
+    run = site.run("--force", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))
+    assert run.returncode == 1
+    assert "Saving engine to file failed" in run.stderr
+    assert site.plan().read_bytes() == before
+    assert site.run("--check").returncode == 0
+    assert site.leftovers() == []
+
+
+@pytest.mark.parametrize("which", ["repository", "artifacts"])
+def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_changed(site, which):
+    """Permissions mean nothing to root, so a user without rights runs it there."""
+    with tempfile.TemporaryDirectory() as folder:
+        site.root = Path(folder)
+        site.place(recipe())
+        (site.artifacts / "m/1").mkdir()
+        locked = site.plan().parent if which == "repository" else site.artifacts / "m/1"
+        for path in (site.root, *site.root.rglob("*")):
+            path.chmod(0o777)
+        locked.chmod(0o555)
+        variables = site.variables()
+        who = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        # It gets no further than its version; Python itself may lie where that user sees nothing.
+        (site.root / "tools/trtexec").write_text("#!/bin/sh\necho '[TensorRT v101302] [b6]'\n")
+        run = subprocess.run(site.command(), env=variables, capture_output=True, text=True, timeout=120, check=False, **who)
+        assert run.returncode == 1
+        assert "writable" in run.stderr
+        assert "error" in run.stderr
+        assert not site.plan().exists()
+        assert site.leftovers() == []
+        locked.chmod(0o755)
+
+
+def test_of_several_kinds_of_gpus_the_plan_of_this_one_is_built_and_the_others_are_named(site):
+    site.place(recipe(plans=BOTH))
+    run = site.run()
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "model.plan.90: is for GPUs of compute capability 9.0, and it is not there; build it on a machine that has one" in run.stdout
+    assert "for other GPUs: 1 not there or stale" in run.stdout
+    assert site.plan(name="model.plan.86").exists()
+    assert not site.plan(name="model.plan.90").exists()
+    site.gpus = H100
+    run = site.run()
+    assert run.returncode == 0
+    assert site.manifest(name="model.plan.90").builder.compute_capability == "9.0"
+    assert site.manifest(name="model.plan.86").builder.compute_capability == "8.6"
+    assert "for other GPUs" not in run.stdout
+    assert sorted(path.name for path in (site.artifacts / "m").glob("timing*")) == ["timing.86.cache", "timing.90.cache"]
+
+
+def test_a_machine_with_both_kinds_builds_each_plan_on_its_own_gpu(site):
+    site.gpus = f"{A10G}\n{H100}\n{H100.replace('bbbb', 'cccc')}"
+    site.place(recipe(plans=BOTH))
+    assert site.run().stdout.endswith("2 built, 0 failed\n")
+    assert [b"GPU-aaaa" in site.plan(name="model.plan.86").read_bytes(), b"GPU-bbbb" in site.plan(name="model.plan.90").read_bytes()] == [True, True]
+
+
+def test_a_gpu_that_no_plan_is_for_is_said(site):
+    site.gpus = A10G.replace("8.6", "7.5")
+    site.place(recipe(plans=BOTH))
+    run = site.run()
+    assert run.returncode == 1
+    assert "model m, version 1: error: no plan is for this machine, whose compute capability is 7.5; add it to tensorrt.build" in run.stderr
+
+
+def test_without_nvidia_smi_one_plan_is_built_and_several_need_a_word(site):
+    site.gpus = None
+    site.place(recipe())
+    assert site.run().returncode == 0
+    assert site.manifest().builder.compute_capability == ""
+    site.place(recipe(plans=BOTH))
+    assert "which plan is for this machine is not known without nvidia-smi; say it with COMPUTE_CAPABILITY=..." in site.run().stderr
+    site.environment["COMPUTE_CAPABILITY"] = "9.0"
+    assert site.run().returncode == 0
+    assert site.manifest(name="model.plan.90").builder.compute_capability == "9.0"
+
+
+def test_a_container_without_gpus_is_said(site):
+    site.gpus = ""
+    site.place(recipe())
+    run = site.run()
+    assert run.returncode == 3
+    assert "sees no GPU (No devices were found); give the container its GPUs (docker run --gpus all ...)" in run.stderr
+
+
+def test_the_chosen_gpus_are_those_that_are_asked_about(site):
+    site.environment = {"CUDA_VISIBLE_DEVICES": "1"}
+    site.place(recipe())
+    variables = site.variables()
+    smi = Path(variables["NVIDIA_SMI"])
+    smi.write_text(f"#!/bin/sh\n[ \"$1 $2\" = '-i 1' ] && echo '{A10G}'\n")
+    run = subprocess.run(site.command(), env=variables, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "environment", "words"),
+    [
+        ("10.3.0.26", {}, "this is TensorRT 10.3.0.26, and release 25.08, which will load the plans, has 10.13.2.6"),
+        ("11.1.0.106", {"ANY_RELEASE": "1"}, "the options below are for TensorRT 10 of release 25.08"),
+        ("10.13.3.9", {"NVIDIA_TRITON_SERVER_VERSION": "25.09"}, "this is release 25.09, and release 25.08 will load the plans"),
+    ],
+)
+def test_another_tensorrt_than_that_of_the_release_is_refused(site, version, environment, words):
+    site.version, site.environment = version, environment
+    site.place(recipe())
+    run = site.run()
+    assert run.returncode == 3
+    assert words in run.stderr
+    assert "Run this script in nvcr.io/nvidia/tritonserver:25.08-py3" in run.stderr
+    assert not site.plan().exists()
+
+
+def test_the_very_image_is_right_whatever_the_table_says_and_any_release_can_be_asked_for(site):
+    site.version, site.environment = "10.13.2.9", {"NVIDIA_TRITON_SERVER_VERSION": "25.08"}
+    site.place(recipe())
+    assert site.run().returncode == 0
+    site.version, site.environment = "10.3.0.26", {"ANY_RELEASE": "1"}
+    assert site.run().returncode == 0
+    assert site.manifest().builder.tensorrt == "10.3.0.26"
+
+
+def test_a_version_compatible_plan_is_good_for_later_versions(site):
+    site.environment = {"ANY_RELEASE": "1"}
+    site.version = "10.3.0.26"
+    site.place(recipe(version_compatible=True))
+    site.run()
+    site.version = "10.13.2.6"
+    assert site.run("--check").returncode == 0
+    site.version = "10.0.1.6"
+    assert "it was built with TensorRT 10.3.0.26, and this is 10.0.1.6" in site.run("--check").stdout
+
+
+def test_hardware_compatible_plans_are_good_on_other_gpus(site):
+    site.place(recipe(hardware_compatibility="ampere_plus"))
+    site.run()
+    site.gpus = H100
+    assert site.run("--check").returncode == 0
+    site.gpus = A10G.replace("8.6", "7.5")
+    assert site.run("--check").returncode == 1
+
+
+def test_a_source_that_is_not_what_was_rendered_builds_nothing(site):
+    site.place(recipe())
+    (site.artifacts / "m/model.onnx").write_bytes(b"other")
+    run = site.run()
+    assert run.returncode == 1
+    assert "model.onnx, which it is built from, is not the file that was rendered; render the spec again" in run.stderr
+    (site.artifacts / "m/model.onnx").unlink()
+    assert "cannot be read; render the spec again" in site.run().stderr
+
+
+def test_what_trtexec_cannot_be_told_is_said_and_the_rest_is_built(site):
+    site.place(recipe("odd", profiles=(Profile({"a,b": Span((1,), (1,), (2,))}),)), recipe("m"))
+    run = site.run()
+    assert run.returncode == 1
+    assert "cannot be told the sizes of input 'a,b'; build it with tritongen build" in run.stderr
+    assert site.plan("m").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "code", "words"),
+    [
+        (None, ["--check", "--fast"], 2, "there is no option --fast"),
+        (None, ["a", "b"], 2, "one repository at most"),
+        (None, ["not-there"], 3, "the repository not-there is not there"),
+        (
+            {"TRTEXEC": "/no/trtexec"},
+            [],
+            3,
+            "there is no trtexec at /no/trtexec, which builds the plans. Run this script in nvcr.io/nvidia/tritonserver:25.08-py3",
+        ),
+        ({"TRTEXEC": "true"}, [], 3, "true does not say its version"),
+    ],
+)
+def test_wrong_use_is_said(site, change, arguments, code, words):
+    site.environment = change or {}
+    site.place(recipe())
+    run = site.run(*arguments)
+    assert run.returncode == code
+    assert words in run.stderr
+
+
+def test_help_is_the_head_of_the_script(site):
+    site.place(recipe())
+    run = site.run("--help")
+    assert run.returncode == 0
+    assert "Usage: build_plans.sh [--check] [--force] [REPOSITORY]" in run.stdout
+    assert "sha256" not in run.stdout
+
+
+def test_another_repository_can_be_named_and_the_folder_can_be_moved(site):
+    site.place(recipe())
+    elsewhere = site.root / "-other\n"
+    site.repository.rename(elsewhere)
+    assert "is not there" in site.run().stderr
+    run = site.run(str(elsewhere))
+    assert run.returncode == 0, run.stderr
+    assert (elsewhere / "m/1/model.plan").exists()
+    moved = site.root / "b c.artifacts"
+    site.artifacts.rename(moved)
+    elsewhere.rename(site.root / "b c")
+    run = subprocess.run([*site.shell, "build_plans.sh"], env=site.variables(), cwd=moved, capture_output=True, text=True, timeout=120, check=False)
+    assert run.stdout.endswith("0 built, 0 failed\n")
+
+
+def test_a_model_that_was_not_rendered_there_is_said(site):
+    site.place(recipe())
+    (site.repository / "m/1").rmdir()
+    (site.repository / "m").rmdir()
+    assert "has no folder for the model; render the spec again" in site.run().stderr
+
+
+ODD = "'\"$`\\;&|<>(){}[]*?!#~ \t\n\r-=%x\u00e9\u4e2d"
+
+
+def odd_names(seed):
+    rng = random.Random(seed)
+    while True:
+        yield "".join(rng.choice(ODD) for _ in range(rng.randint(1, 12)))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_name_breaks_out_of_the_script(site, seed):
+    """Models, inputs and libraries with any characters reach trtexec as they are, and nothing in them is run."""
+    names = odd_names(seed)
+    traps = ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "', "\n touch pwned\n", "a:b=c"]
+    recipes = []
+    for trap in traps:
+        model = f"{trap} {next(names)}".replace("/", "")
+        spoken = f"{trap}{next(names)}".replace(",", "").replace("'", "")
+        profile = Profile({spoken: Span((1, 2), (3, 4), (5, 6)), "y": Span((1,), (1,), (1,))})
+        recipes.append(recipe(model, profiles=(profile, profile), plugins=(f"lib{trap}{next(names)}.so",)))
+    site.place(*recipes)
+    run = site.run(cwd=site.root)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert not list(site.root.rglob("pwned"))
+    for told, wanted in zip(site.calls(), recipes, strict=True):
+        assert ["--staticPlugins", wanted.plugins[0]] in told["arguments"]
+        for profile, want in zip(told["profiles"], wanted.profiles, strict=True):
+            assert profile["--maxShapes"] == {name: list(span.maximum) for name, span in want.shapes.items()}
+    assert {path.name for path in site.repository.iterdir()} == {each.model for each in recipes}
+    again = site.run(cwd=site.root)
+    assert again.stdout.endswith("0 built, 0 failed\n")
+
+
+def test_a_hand_edit_of_the_script_is_known_whatever_names_are_in_it(site):
+    site.place(recipe("a\r\nb"))
+    text = site.script.read_bytes().decode()
+    assert not read_stamp(text).edited
+    assert read_stamp(text.replace("--noTF32", "--TF32").replace("0 failed", "1 failed") + "# mine\n").edited
+
+
+def test_external_data_is_part_of_what_is_compared(site):
+    weights = dataclasses.replace(recipe(), files={**recipe().files, Path("--"): hashlib.sha256(b"w").hexdigest()})
+    site.place(weights)
+    assert "--, which it is built from, cannot be read" in site.run().stderr
+    (site.artifacts / "m/--").write_bytes(b"w")
+    assert site.run().returncode == 0
+    assert hashlib.sha256(ONNX).hexdigest().encode() in site.plan().read_bytes()
+
+
+@pytest.mark.system
+def test_a_critic_of_shell_scripts_finds_nothing_wrong(tmp_path):
+    site = Site(tmp_path, dict(shells())["dash"])
+    site.place(recipe(plans=BOTH), recipe("a'b $c", profiles=()))
+    run = subprocess.run(["shellcheck", "-s", "sh", "-S", "warning", str(site.script)], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stdout) == (0, "")

@@ -1,0 +1,93 @@
+"""Recipes of plans: written, read back, and told apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import PurePosixPath
+
+import pytest
+
+from tritongen.recipe import PlanFile, PlanRecipe, Profile, Span, print_recipes, read_recipes
+
+FULL = PlanRecipe(
+    model="m",
+    version=3,
+    plans=(PlanFile("model.plan.86", "8.6", "timing.86.cache"), PlanFile("model.plan.90", "9.0", "timing.90.cache")),
+    onnx=PurePosixPath("3/model.onnx"),
+    files={PurePosixPath("3/model.onnx"): "ab" * 32, PurePosixPath("3/weights é.bin"): "cd" * 32},
+    profiles=(Profile({"x y": Span((1, 3), (4, 3), (8, 3))}, {"size": Span((1,), (2,), (3,))}), Profile({"x y": Span((1, 3), (8, 3), (8, 3))})),
+    precision="fp16",
+    workspace_bytes=1 << 30,
+    optimization_level=5,
+    plugins=("libmine.so",),
+    dla_core=0,
+    release="25.08",
+)
+
+
+def test_recipes_are_read_as_they_were_written() -> None:
+    other = dataclasses.replace(FULL, version=4, profiles=(), workspace_bytes=None, dla_core=None)
+    assert read_recipes(print_recipes([FULL, other])) == (FULL, other)
+
+
+def test_equal_recipes_are_equal_texts_whatever_the_order_of_their_keys() -> None:
+    turned = dataclasses.replace(FULL, files=dict(reversed(FULL.files.items())))
+    assert print_recipes([turned]) == print_recipes([FULL])
+    assert turned.fingerprint == FULL.fingerprint
+
+
+CHANGES = {
+    "files": {PurePosixPath("3/model.onnx"): "ef" * 32},
+    "profiles": FULL.profiles[:1],
+    "precision": "bf16",
+    "strongly_typed": True,
+    "tf32": False,
+    "workspace_bytes": None,
+    "optimization_level": 4,
+    "version_compatible": True,
+    "hardware_compatibility": "ampere_plus",
+    "strip": True,
+    "refit": True,
+    "plugins": (),
+    "dla_core": 1,
+    "gpu_fallback": False,
+}
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_whatever_changes_a_plan_changes_the_fingerprint(key: str) -> None:
+    assert dataclasses.replace(FULL, **{key: CHANGES[key]}).fingerprint != FULL.fingerprint
+
+
+def test_every_field_of_a_recipe_is_known_to_change_the_plan_or_not_to() -> None:
+    assert {field.name for field in dataclasses.fields(PlanRecipe)} == {*CHANGES, "model", "version", "plans", "onnx", "release"}
+
+
+def test_precision_is_a_flag_only_where_the_file_does_not_decide() -> None:
+    assert FULL.precision_flags == ("FP16",)
+    assert dataclasses.replace(FULL, strongly_typed=True).precision_flags == ()
+    assert dataclasses.replace(FULL, precision="tf32").precision_flags == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[]", "no file of recipes"),
+        ('{"recipes": 3}', "no file of recipes"),
+        ("{", "Expecting"),
+        (json.dumps({"format": 2, "recipes": []}), "format 2"),
+        (json.dumps({"format": 1, "recipes": [{"model": "m"}]}), "damaged"),
+        (json.dumps({"format": 1, "recipes": [3]}), "damaged"),
+        (print_recipes([FULL]).replace('"tf32": true', '"tf32": "perhaps"'), "recipes.0.tf32 in it is damaged"),
+        (print_recipes([FULL]).replace('"onnx": "3/', '"onnx": "4/'), "no hash of 4/model.onnx"),
+    ],
+)
+def test_what_is_no_file_of_recipes_is_refused_in_words(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        read_recipes(text)
+
+
+def test_the_same_model_in_another_version_folder_makes_the_same_plan() -> None:
+    moved = {PurePosixPath("4", *path.parts[1:]): sha for path, sha in FULL.files.items()}
+    assert dataclasses.replace(FULL, version=4, onnx=PurePosixPath("4/model.onnx"), files=moved).fingerprint == FULL.fingerprint

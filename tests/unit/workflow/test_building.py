@@ -1,0 +1,354 @@
+"""`tritongen build`: what is built and why, where it goes, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import networks
+import pytest
+
+from tritongen.build import Built, Device, Job, Library, Progress, State, Wanted, survey
+from tritongen.build.survey import read_all_recipes
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import ModelFileError
+from tritongen.manifest import read_manifest
+from tritongen.signature.plan import TENSORRT_RTX, read_plan_header
+from tritongen.workflow.building import Workshop
+
+SPEC = """version: 1
+triton: {{release: "25.08"}}
+models:
+- {{name: m, source: m.onnx, backend: tensorrt, batching: {{max: 16}}{more}}}
+{others}"""
+RTX = ("--with", "tensorrt-rtx")
+
+
+class Case:
+    """A folder with a spec whose model `m` is a plan, and the command line."""
+
+    def __init__(self, folder: Path, tritongen) -> None:
+        self.folder, self.call = folder, tritongen
+        self.root = folder / "model_repository"
+        self.artifacts = folder / "model_repository.artifacts" / "m"
+        self.rtx = self.artifacts / "1" / "model.rtx.plan"
+        networks.mlp(folder / "m.onnx")
+        self.spec()
+
+    def spec(self, more: str = "", others: str = "") -> None:
+        (self.folder / "spec.yaml").write_text(SPEC.format(more=more, others=others))
+
+    def build(self, *options: object, target: str = "spec.yaml"):
+        return self.call("build", self.folder / target, *options)
+
+    def states(self, *options: object, **more: str) -> list[tuple[str, list[str]]]:
+        result = self.build(*options, "--format", "json", **more)
+        return [(plan["state"], plan["reasons"]) for plan in json.loads(result.out)["plans"]]
+
+
+@pytest.fixture
+def case(tmp_path, tritongen):
+    return Case(tmp_path, tritongen)
+
+
+class TestRtx:
+    def test_a_plan_lies_beside_the_repository_with_its_manifest(self, case):
+        result = case.build(*RTX)
+        assert result.code == 0
+        assert "TensorRT-RTX, which Triton cannot load" in result.out
+        assert read_plan_header(case.rtx.read_bytes()).kind == TENSORRT_RTX
+        manifest = read_manifest((case.artifacts / "1" / "model.rtx.plan.manifest.json").read_text())
+        assert manifest.builder.kind == TENSORRT_RTX
+        assert not list(case.root.rglob("*.plan"))
+
+    def test_a_second_run_builds_nothing(self, case):
+        case.build(*RTX)
+        before = case.rtx.stat().st_mtime_ns
+        assert case.states(*RTX) == [("good", [])]
+        assert case.rtx.stat().st_mtime_ns == before
+
+    def test_a_rendered_repository_needs_no_spec(self, case):
+        case.call("render", case.folder / "spec.yaml")
+        (case.folder / "spec.yaml").unlink()
+        assert case.states(*RTX, target="model_repository") == [("built", ["is not there"])]
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (lambda case: case.spec(", tensorrt: {build: {builder_optimization_level: 1}}"), "optimization level"),
+            (lambda case: case.spec(", tensorrt: {profiles: [{batch: 4}]}"), "other sizes in profile 0"),
+            (lambda case: networks.mlp(case.folder / "m.onnx", seed=9), "from another model.onnx"),
+            (lambda case: case.rtx.write_bytes(case.rtx.read_bytes() + b"!"), "was changed since it was built"),
+            (lambda case: case.rtx.unlink(), "is not there"),
+            (lambda case: case.rtx.with_name("model.rtx.plan.manifest.json").unlink(), "has no manifest"),
+            (lambda case: case.rtx.with_name("model.rtx.plan.manifest.json").write_text("{}"), "has a manifest that cannot be used"),
+        ],
+    )
+    def test_what_makes_a_plan_stale_is_said_and_it_is_built_again(self, case, change, reason):
+        case.build(*RTX)
+        change(case)
+        ((state, reasons),) = case.states(*RTX)
+        assert state == "built"
+        assert any(reason in text for text in reasons)
+        assert case.states(*RTX) == [("good", [])]
+
+    def test_other_gpus_are_another_plan(self, case):
+        case.build(*RTX)
+        assert case.states(*RTX, "--compute-capability", "8.6", "--compute-capability", "12.0") == [
+            ("built", ["was built for all GPUs, and 8.6, 12.0 are asked for"])
+        ]
+
+    def test_the_gpus_of_the_spec_are_those_of_the_plan(self, case):
+        case.spec(', tensorrt: {build: {compute_capabilities: ["8.6", "8.9"]}}')
+        case.build(*RTX)
+        manifest = read_manifest((case.artifacts / "1" / "model.rtx.plan.manifest.json").read_text())
+        assert manifest.builder.compute_capability == "8.6, 8.9"
+
+    def test_force_builds_what_is_good(self, case):
+        case.build(*RTX)
+        assert case.states(*RTX, "--force") == [("built", ["is built again, since --force is given"])]
+
+
+def test_each_version_has_its_own_plan(case):
+    networks.mlp(case.folder / "new.onnx", seed=9)
+    (case.folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, sources: {1: m.onnx, 2: new.onnx}, backend: tensorrt, versions: {policy: all}}\n")
+    assert case.states(*RTX) == [("built", ["is not there"])] * 2
+    plans = [case.artifacts / version / "model.rtx.plan" for version in ("1", "2")]
+    assert plans[0].read_bytes() != plans[1].read_bytes()
+    networks.mlp(case.folder / "new.onnx", seed=10)
+    assert [state for state, _ in case.states(*RTX)] == ["good", "built"]
+
+
+class TestDryRun:
+    def test_it_writes_nothing_and_needs_no_library(self, case):
+        before = sorted(case.folder.rglob("*"))
+        result = case.build("--dry-run")
+        assert result.code == 1
+        assert "would build" in result.out
+        assert "the plan is not there" in result.out
+        assert sorted(case.folder.rglob("*")) == before
+
+    def test_it_is_content_where_nothing_is_to_be_built(self, case):
+        case.build(*RTX)
+        assert case.build(*RTX, "--dry-run").code == 0
+
+
+class TestWhatCannotBeBuilt:
+    def test_the_other_models_are_built(self, case):
+        (case.folder / "det.onnx").write_bytes(determinant())
+        case.spec(others="- {name: det, source: det.onnx, backend: tensorrt, batching: none}\n")
+        result = case.build(*RTX)
+        assert result.code == 2
+        assert case.rtx.is_file()
+        assert "operator Det" in result.err
+        assert list((case.folder / "model_repository.artifacts/det").rglob("*.plan*")) == []
+
+    def test_without_tensorrt_it_is_said_how_to_get_it(self, case):
+        result = case.build()
+        assert result.code == 3
+        assert "pip install 'tritongen[tensorrt]'" in result.err
+        assert "build_plans.sh" in result.err
+
+    def test_a_misspelt_model(self, case):
+        result = case.build(*RTX, "--model", "mm")
+        assert result.code == 2
+        assert "did you mean 'm'?" in result.err
+
+    def test_models_are_chosen(self, case):
+        case.spec(others="- {name: other, source: m.onnx, backend: tensorrt}\n")
+        assert len(case.states(*RTX, "--model", "other")) == 1
+        assert not case.rtx.exists()
+
+    def test_capabilities_are_for_rtx(self, case):
+        result = case.build("--compute-capability", "8.6")
+        assert result.code == 2
+        assert "are for tensorrt-rtx" in result.err
+
+    def test_a_capability_that_is_none(self, case):
+        result = case.build(*RTX, "--compute-capability", "86")
+        assert result.code == 2
+        assert "write it as 8.6" in result.err
+
+    def test_no_model_with_a_plan(self, case):
+        (case.folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: m.onnx}\n")
+        result = case.build(*RTX)
+        assert result.code == 0
+        assert "there is no plan to build" in result.out
+
+    def test_a_folder_that_is_no_repository(self, case):
+        (case.folder / "empty").mkdir()
+        result = case.build(*RTX, target="empty")
+        assert result.code == 2
+        assert "TG095" in result.err
+
+    def test_recipes_that_were_damaged(self, case):
+        case.call("render", case.folder / "spec.yaml")
+        (case.artifacts / "recipes.json").write_text('{"format": 9, "recipes": []}')
+        result = case.build(*RTX, target="model_repository")
+        assert result.code == 2
+        assert "format 9" in result.err
+
+    def test_an_onnx_file_that_was_changed_since_the_render(self, case):
+        case.call("render", case.folder / "spec.yaml")
+        networks.mlp(case.artifacts / "model.onnx", seed=9)
+        result = case.build(*RTX, target="model_repository")
+        assert result.code == 2
+        assert "model.onnx is not the file that the recipe of the plan was made for" in result.err
+        assert not case.rtx.exists()
+
+    def test_a_model_in_place_of_a_spec(self, case):
+        result = case.build(*RTX, target="m.onnx")
+        assert result.code == 2
+        assert "tritongen init" in result.err
+
+    def test_a_place_that_cannot_be_written(self, case):
+        case.call("render", case.folder / "spec.yaml")
+        (case.artifacts / "1").write_text("a file where a folder is needed")
+        result = case.build(*RTX, target="model_repository")
+        assert result.code == 2
+        assert "TG096" in result.err
+        assert "Traceback" not in result.err
+
+
+def determinant() -> bytes:
+    from onnx import TensorProto, helper
+
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Det", ["x"], ["y"], name="det")], "g", [value("x", TensorProto.FLOAT, (1, 4, 4))], [value("y", TensorProto.FLOAT, (1,))]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
+class Carpenter:
+    """A builder that makes plans of nothing, or fails."""
+
+    def __init__(self, *, fails: bool = False, cache: bytes = b"times") -> None:
+        self.library = Library("tensorrt", None, "10.13.2.6")
+        self.fails, self.cache, self.seen = fails, cache, list[Job]()
+
+    def build(self, job: Job, progress: Progress) -> Built:
+        self.seen.append(job)
+        if self.fails:
+            raise ModelFileError([Diagnostic("TG092", "it broke")])
+        return Built(memoryview(b"a plan"), self.cache, ("a note",))
+
+
+GPU = Device("NVIDIA A10G", "8.6", "550.54.15")
+
+
+@pytest.mark.parametrize(
+    ("version", "device", "words"),
+    [
+        ("10.13.2.6", None, ["there is no GPU here", "build_plans.sh", "--with tensorrt-rtx"]),
+        ("10.3.0.26", GPU, ["was built with TensorRT 10.3.0.26, and release 25.08 has 10.13.2.6", "pip install 'tensorrt==10.13.2.6'"]),
+    ],
+)
+def test_what_this_machine_lacks_is_said_before_anything_is_built(case, tmp_path, monkeypatch, version, device, words):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/tensorrt.py").write_text(f"__version__ = {version!r}\nBuilder = object")
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    monkeypatch.setattr("tritongen.workflow.building.find_device", lambda: device)
+    result = case.build()
+    monkeypatch.delitem(sys.modules, "tensorrt")
+    assert result.code == 3
+    for text in words:
+        assert text in result.err
+    assert not list(case.root.rglob("*.plan"))
+
+
+class TestTensorRT:
+    """TensorRT itself needs a GPU: here is what goes on around it."""
+
+    def wanted(self, case, device: Device | None = GPU, **options: object) -> list[Wanted]:
+        case.call("render", case.folder / "spec.yaml")
+        return list(survey(case.root, read_all_recipes(case.root), "tensorrt", device=device, **options))
+
+    def test_a_plan_goes_where_triton_loads_it(self, case):
+        (wanted,) = self.wanted(case)
+        outcome = Workshop(Carpenter(), GPU).make(wanted, None)
+        assert (outcome.state, outcome.notes) == (State.BUILT, ("a note",))
+        assert (case.root / "m/1/model.plan").read_bytes() == b"a plan"
+        manifest = read_manifest((case.artifacts / "1/model.plan.manifest.json").read_text())
+        assert (manifest.builder.compute_capability, manifest.builder.gpu, manifest.builder.driver) == ("8.6", "NVIDIA A10G", "550.54.15")
+        assert self.wanted(case) == [Wanted(wanted.recipe, wanted.plan, wanted.path, wanted.artifacts, "tensorrt")]
+
+    def test_a_render_keeps_it(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        assert case.call("render", case.folder / "spec.yaml", "--check").code == 0
+        assert (case.root / "m/1/model.plan").is_file()
+
+    def test_the_times_of_one_build_are_given_to_the_next(self, case):
+        (wanted,) = self.wanted(case)
+        for _ in range(2):
+            carpenter = Carpenter()
+            Workshop(carpenter, GPU).make(wanted, None)
+        assert carpenter.seen[0].timing_cache == b"times"
+
+    def test_another_gpu_makes_it_stale(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        (found,) = self.wanted(case, Device("NVIDIA H100", "9.0", "550.54.15"))
+        assert found.reasons == ("was built on a GPU of compute capability 8.6, and this GPU has 9.0",)
+
+    def test_each_kind_of_gpu_builds_its_own_plan(self, case):
+        case.spec(', tensorrt: {build: {compute_capabilities: ["8.6", "9.0"]}}')
+        here, there = self.wanted(case)
+        assert (here.path.name, here.elsewhere) == ("model.sm86.plan", "")
+        assert (there.path.name, there.elsewhere) == ("model.sm90.plan", "it is for a GPU of compute capability 9.0, and this one has 8.6")
+
+    def test_a_build_that_fails_leaves_what_was_there(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        outcome = Workshop(Carpenter(fails=True), GPU).make(wanted, None)
+        assert outcome.state is State.FAILED
+        assert [problem.code for problem in outcome.problems] == ["TG092"]
+        assert sorted(path.name for path in (case.root / "m/1").iterdir()) == ["model.plan"]
+
+
+def started(folder: Path, stderr: int) -> subprocess.Popen[str]:
+    """A build of a real network as a command of its own."""
+    networks.light("squeezenet", folder)
+    (folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: squeezenet.onnx, backend: tensorrt, batching: none}\n")
+    command = [sys.executable, "-m", "tritongen", "build", "spec.yaml", "--with", "tensorrt-rtx", "--prove-limit", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "200"}
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment)
+
+
+def test_ctrl_c_leaves_no_half_file(tmp_path):
+    with started(tmp_path, subprocess.PIPE) as process:
+        assert process.stderr is not None
+        before = "".join(itertools.takewhile(lambda line: not line.startswith("building"), process.stderr))
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(60) == 130, before + said
+    assert "Traceback" not in said
+    assert list(tmp_path.rglob("*.plan*")) == []
+
+
+def test_a_terminal_shows_a_bar_and_has_its_cursor_again_after_ctrl_c(tmp_path):
+    ours, theirs = os.openpty()
+    with started(tmp_path, theirs) as process, os.fdopen(ours, "rb", buffering=0) as terminal:
+        os.close(theirs)
+        shown = b""
+        while b"Building engine" not in shown:
+            shown += terminal.read(4096)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how Linux says that nobody writes to a terminal any more
+            while more := terminal.read(4096):
+                shown += more
+        assert process.wait(60) == 130, shown
+    hidden, _, after = shown.rpartition(b"\x1b[?25l")
+    assert hidden
+    assert b"\x1b[?25h" in after
+    assert b"m/1/model.rtx.plan: Building engine" in shown

@@ -1,0 +1,159 @@
+"""`tritongen estimate`, and what `render` says of memory."""
+
+from __future__ import annotations
+
+import json
+
+import networks
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+from rewrite_graphs import floats
+
+from tests.unit.workflow.rewriting import flattening, render
+from tritongen.cli.estimate import command
+from tritongen.diagnostics import Severity
+from tritongen.errors import InputError
+from tritongen.memory.estimate import CONTEXT_BYTES, HANDLES_BYTES
+from tritongen.workflow.estimating import estimate_spec
+
+WIDE = 1 << 16
+
+
+def wide(path, *, batch="N"):
+    """`x: float32[batch, 4] → y: float32[batch, 65536]`: 1 MiB of weights, and 256 KiB for each row."""
+    return networks.save(
+        path,
+        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])],
+        [("x", TensorProto.FLOAT, [batch, 4])],
+        [("y", TensorProto.FLOAT, [batch, WIDE])],
+        [floats("w", 4, WIDE)],
+    )
+
+
+def spec(folder, keys, top=""):
+    wide(folder / "m.onnx")
+    lines = "\n".join("    " + line for line in keys.strip().splitlines())
+    path = folder / "spec.yaml"
+    path.write_text(f"version: 1\n{top}\nmodels:\n  - name: m\n    source: m.onnx\n{lines}\n")
+    return path
+
+
+def share(folder, keys):
+    (gpu,) = estimate_spec(spec(folder, keys)).estimate.gpus
+    return gpu.shares["m"]
+
+
+def test_sizes_follow_from_the_batching_the_precision_and_the_copies(tmp_path):
+    found = share(tmp_path, "batching: {max: 16}\ninstances: {kind: gpu, count: 2}")
+    assert (found.copies, found.weights, found.activations) == (2, 2 * 4 * WIDE * 4, 2 * 2 * (2 * 16 * WIDE * 4))
+    halved = share(tmp_path, "batching: {max: 16}\nprecision: fp16\ninstances: {kind: gpu, count: 2}")
+    assert (2 * halved.weights, 2 * halved.activations) == (found.weights, found.activations)
+    exact = share(tmp_path, "batching: {max: 16}\nonnxruntime: {cuda: {arena_extend_strategy: same_as_requested}}\ninstances: {kind: gpu, count: 2}")
+    assert 2 * exact.activations == found.activations
+
+
+def test_a_plan_has_activations_for_each_of_its_profiles_and_no_arena(tmp_path):
+    one = share(tmp_path, "backend: tensorrt\nbatching: {max: 16}")
+    assert one.activations == 2 * 16 * WIDE * 4
+    two = share(tmp_path, "backend: tensorrt\nbatching: {max: 16, preferred: [8, 16]}")
+    assert two.activations == 2 * one.activations
+    bounded = share(tmp_path, "backend: tensorrt\nbatching: {max: 16}\ntensorrt: {build: {max_workspace_size: 1MiB}}")
+    assert (one.scratch, bounded.scratch) == (2 * 16 * WIDE * 4, 1 << 20)
+
+
+def test_a_batch_that_is_made_variable_is_followed(tmp_path):
+    flattening(tmp_path / "f.onnx")
+    path = tmp_path / "spec.yaml"
+    path.write_text("version: 1\nmodels: [{name: m, source: f.onnx, rebatch: true, batching: {max: 64}, instances: {kind: gpu}}]\n")
+    found = estimate_spec(path).estimate
+    assert found.models[0].batch == 64
+    assert found.gpus[0].shares["m"].activations == 2 * (64 * (12 + 4) * 4)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["f.onnx", "spec.yaml"]
+
+
+def test_versions_that_are_served_count_and_others_do_not(tmp_path):
+    for number in (1, 2):
+        wide(tmp_path / f"{number}.onnx")
+    path = tmp_path / "spec.yaml"
+    for policy, names in (("all", ["m (version 1)", "m (version 2)"]), ("latest", ["m"])):
+        path.write_text(f"version: 1\nmodels: [{{name: m, sources: {{1: 1.onnx, 2: 2.onnx}}, versions: {{policy: {policy}}}}}]\n")
+        assert [model.name for model in estimate_spec(path).estimate.models] == names
+
+
+@pytest.mark.parametrize(("memory", "code", "words"), [("8GiB", 0, "it fits"), ("800MiB", 1, "it does not fit")])
+def test_the_command_says_what_fits_and_fails_where_it_does_not(memory, code, words, tmp_path):
+    path = spec(tmp_path, "batching: {max: 1024}\ninstances: {kind: gpu}", top=f"triton: {{gpu_memory: {memory}}}")
+    outcome = CliRunner().invoke(command, [str(path)], standalone_mode=False)
+    assert outcome.return_value == code
+    assert words in outcome.output
+    largest = int(outcome.output.splitlines()[2].split()[-1])
+    again = spec(tmp_path, f"batching: {{max: {largest}}}\ninstances: {{kind: gpu}}", top=f"triton: {{gpu_memory: {memory}}}")
+    assert CliRunner().invoke(command, [str(again)], standalone_mode=False).return_value == 0
+    beyond = spec(tmp_path, f"batching: {{max: {largest + 1}}}\ninstances: {{kind: gpu}}", top=f"triton: {{gpu_memory: {memory}}}")
+    assert CliRunner().invoke(command, [str(beyond)], standalone_mode=False).return_value == 1
+    assert CliRunner().invoke(command, [str(beyond), "--gpu-memory", "64GiB"], standalone_mode=False).return_value == 0
+
+
+def test_json_has_the_parts_in_bytes(tmp_path):
+    outcome = CliRunner().invoke(command, [str(spec(tmp_path, "batching: {max: 2}\ninstances: {kind: gpu}")), "--format", "json"], standalone_mode=False)
+    found = json.loads(outcome.stdout)
+    assert (found["memory"], found["fits"], found["complete"]) == (None, True, True)
+    (gpu,) = found["gpus"]
+    assert gpu["models"]["m"]["weights"] == found["models"][0]["weights"] == 4 * WIDE * 4
+    assert gpu["total"] == gpu["context"] + gpu["models"]["m"]["total"]
+    assert gpu["context"] == CONTEXT_BYTES
+    assert gpu["models"]["m"]["handles"] == HANDLES_BYTES
+
+
+def test_without_memory_and_on_the_cpu_the_text_says_so(tmp_path):
+    text = CliRunner().invoke(command, [str(spec(tmp_path, "instances: {kind: gpu}"))], standalone_mode=False).output
+    assert "No memory is named" in text
+    assert "largest batch" not in text
+    text = CliRunner().invoke(command, [str(spec(tmp_path, "instances: {kind: cpu}"))], standalone_mode=False).output
+    assert text.startswith("On the CPU, and in no GPU's memory: m.\n")
+
+
+def test_what_is_not_known_is_said(tmp_path):
+    networks.save(
+        tmp_path / "s.onnx",
+        [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("NonZero", ["a"], ["i"], name="found"), helper.make_node("Identity", ["i"], ["y"])],
+        [("x", TensorProto.FLOAT, ["N", "L"])],
+        [("y", TensorProto.INT64, [2, "M"])],
+    )
+    path = tmp_path / "spec.yaml"
+    path.write_text("version: 1\nmodels: [{name: m, source: s.onnx, batching: none, instances: {kind: gpu}, warmup: none}]\n")
+    text = CliRunner().invoke(command, [str(path)], standalone_mode=False).output
+    assert "Not known of m: the sizes of 'x' are not known: give them in shapes" in text
+    path.write_text("version: 1\nmodels: [{name: m, source: s.onnx, batching: none, instances: {kind: gpu}, shapes: {x: [4, 4]}}]\n")
+    text = CliRunner().invoke(command, [str(path)], standalone_mode=False).output
+    assert "from NonZero 'found' on" in text
+    assert "Each GPU: at least" in text
+
+
+def test_everything_that_is_wrong_with_the_spec_is_said_at_once(tmp_path):
+    wide(tmp_path / "m.onnx")
+    path = tmp_path / "spec.yaml"
+    path.write_text("version: 1\nmodels:\n  - {name: a, source: gone.onnx}\n  - {name: b, source: m.onnx, shapes: {z: [4]}}\n  - {name: c, source: m.onnx}\n")
+    with pytest.raises(InputError) as caught:
+        estimate_spec(path)
+    assert [(found.code, found.model) for found in caught.value.diagnostics if found.severity is Severity.ERROR] == [("TG020", "a"), ("TG103", "b")]
+
+
+def test_render_warns_where_the_named_memory_is_not_enough(tmp_path):
+    wide(tmp_path / "m.onnx")
+    keys = "source: m.onnx\nbatching: {max: 1024, preferred: none}\nwarmup: none\nprove: false\ninstances: {kind: gpu, gpus: [1]}"
+    small = render(tmp_path, keys, top='triton: {release: "25.08", gpu_memory: 1GiB}', apply=False).one("TG185")
+    assert (small.severity, small.location.line) == (Severity.WARNING, 2)
+    assert "are estimated to take 2.16 GiB of 1.00 GiB (GPU 1): m 1.57 GiB" in small.message
+    largest = int(small.hint.partition("m: ")[2].partition(")")[0])
+    better = keys.replace("max: 1024", f"max: {largest}")
+    assert "TG185" not in render(tmp_path, better, top='triton: {release: "25.08", gpu_memory: 1GiB}', apply=False).codes
+    worse = keys.replace("max: 1024", f"max: {largest + 1}")
+    assert "TG185" in render(tmp_path, worse, top='triton: {release: "25.08", gpu_memory: 1GiB}', apply=False).codes
+
+
+def test_memory_without_a_copy_on_a_gpu_has_no_effect(tmp_path):
+    wide(tmp_path / "m.onnx")
+    found = render(tmp_path, "source: m.onnx\ninstances: {kind: cpu}", top='triton: {release: "25.08", gpu_memory: 1GiB}', apply=False).one("TG117")
+    assert found.message == "triton.gpu_memory has no effect: no model has copies on a GPU"

@@ -1,0 +1,129 @@
+"""`precision: fp16` from the spec to the file in the repository, and what a render says of its answers."""
+
+from __future__ import annotations
+
+import json
+
+import networks
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from rewrite_graphs import Graph, node, scalar
+
+from tests.unit.workflow.rewriting import ROOT, flattening, left_beside, render, served
+from tritongen.diagnostics import Severity
+from tritongen.repository import read_stamp
+
+GPU = "instances: {kind: gpu}\n"
+
+
+def steep(path):
+    """x · 300 · 300 · 1e-5 for each of four: more than FP16 holds in between."""
+    wide = numpy_helper.from_array(np.full((4, 4), 300, np.float32), "w")
+    nodes = [node("MatMul", ["x", "w"], ["a"], name="one"), node("MatMul", ["a", "w"], ["b"], name="two"), node("Mul", ["b", "s"], ["y"], name="three")]
+    return Graph(["N", 4], nodes, ["N", 4], [wide, scalar("s", np.float32(1e-5))]).save(path)
+
+
+def kinds(path):
+    return {tensor.data_type for tensor in onnx.load(path).graph.initializer}
+
+
+@pytest.mark.parametrize("keys", ["accelerator: cuda", "accelerator: tensorrt", GPU])
+def test_the_file_that_is_served_has_fp16_weights_and_its_answers_are_said(keys, tmp_path):
+    source = networks.mlp(tmp_path / "m.onnx")
+    outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\nbatching: {{max: 4}}\n{keys}")
+    said = outcome.one("TG167")
+    assert said.severity is Severity.ADVICE
+    assert said.message.startswith("in fp16 the model answers as the original does, at batches of 1, ")
+    assert "output 'y': max abs " in said.message
+    assert kinds(source) == {TensorProto.FLOAT}
+    assert kinds(served(tmp_path)) == {TensorProto.FLOAT16}
+    assert [tensor.data_type for tensor in (*outcome.config.input, *outcome.config.output)] == [11, 11], "TYPE_FP32"
+    assert left_beside(tmp_path) == []
+
+
+def test_a_plan_is_built_from_the_converted_file(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    render(tmp_path, f"source: m.onnx\nprecision: fp16\nbackend: tensorrt\n{GPU}")
+    artifacts = tmp_path / f"{ROOT}.artifacts/m"
+    assert kinds(artifacts / "model.onnx") == {TensorProto.FLOAT16}
+    (recipe,) = json.loads((artifacts / "recipes.json").read_text())["recipes"]
+    assert (recipe["precision"], recipe["strongly_typed"]) == ("fp16", True)
+
+
+def test_tensorrt_8_has_no_binding_types_and_gets_its_flag(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    render(tmp_path, f"source: m.onnx\nprecision: fp16\nbackend: tensorrt\n{GPU}", top='triton: {release: "24.04"}')
+    (recipe,) = json.loads((tmp_path / f"{ROOT}.artifacts/m/recipes.json").read_text())["recipes"]
+    assert (recipe["precision"], recipe["strongly_typed"]) == ("fp16", False)
+
+
+def test_clients_may_be_asked_for_fp16(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\nconversion: {{keep_io_types: false}}\n{GPU}")
+    assert [tensor.data_type for tensor in (*outcome.config.input, *outcome.config.output)] == [10, 10], "TYPE_FP16"
+
+
+def test_a_second_render_finds_the_file_and_compares_again(tmp_path):
+    keys = f"source: m.onnx\nrebatch: true\noptimize: offline\nprecision: fp16\nbatching: {{max: 4}}\n{GPU}"
+    flattening(tmp_path / "m.onnx")
+    assert render(tmp_path, keys).action == "create"
+    made = read_stamp((tmp_path / ROOT / "m/config.pbtxt").read_text()).made[1]
+    assert json.loads(made.recipe)["convert"] == {"keep_io_types": True, "precision": "fp16"}
+    again = render(tmp_path, keys)
+    assert (again.action, again.codes) == ("keep", ["TG167"])
+    other = render(tmp_path, f"{keys}conversion: {{fp32_operators: [MatMul]}}\n")
+    assert other.action == "replace"
+
+
+@pytest.mark.parametrize("keys", ["accelerator: cuda", "backend: tensorrt\ninstances: {kind: gpu}"])
+def test_answers_that_are_too_far_off_are_refused_with_what_to_keep(keys, tmp_path):
+    steep(tmp_path / "m.onnx")
+    outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\nbatching: {{max: 2}}\n{keys}")
+    (found,) = outcome.errors
+    assert (found.code, found.location.line) == ("TG168", 6)
+    assert "output 'y' at a batch of 1: 4 of its 4 numbers are infinite or none" in found.message
+    assert found.message.endswith("; the MatMul node 'two' leaves the range of FP16")
+    assert not (tmp_path / ROOT).exists()
+    assert left_beside(tmp_path) == []
+    mended = render(tmp_path, f"source: m.onnx\nprecision: fp16\nconversion: {{fp32_nodes: [two, three]}}\nbatching: {{max: 2}}\n{keys}")
+    assert mended.errors == []
+
+
+def test_the_tolerance_is_the_spec_s(tmp_path):
+    nodes = [node("Add", ["x", "c"], ["a"]), node("Sub", ["a", "c"], ["y"])]
+    Graph(["N", 4], nodes, ["N", 4], [scalar("c", np.float32(40))]).save(tmp_path / "m.onnx")
+    keys = f"source: m.onnx\nprecision: fp16\nbatching: {{max: 2}}\nsamples: {{x: [0.9, 0.93, 0.2, -1]}}\n{GPU}"
+    found = render(tmp_path, f"{keys}conversion: {{cosine: 0.99999999}}\n").one("TG168")
+    assert "wanted: cosine 0.99999999 and the same top-1" in found.message or "wanted: cosine 1 and the same top-1" in found.message
+    assert render(tmp_path, f"{keys}conversion: {{cosine: 0.9, top1: false}}\n").errors == []
+
+
+def test_names_that_are_none_are_said_at_the_source(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\nconversion: {{fp32_operators: [Gem], fp32_nodes: [q]}}\n{GPU}")
+    assert [found.code for found in outcome.errors] == ["TG166", "TG166"]
+    assert all("conversion." in found.message for found in outcome.errors)
+
+
+def test_what_is_not_compared_is_said(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\n{GPU}", prove_limit_bytes=0)
+    assert "proofs are switched off" in outcome.one("TG169").message
+    assert kinds(served(tmp_path)) == {TensorProto.FLOAT16}
+
+
+def test_a_model_of_fp16_is_served_as_it_is(tmp_path):
+    half = TensorProto.FLOAT16
+    path = networks.save(tmp_path / "m.onnx", [helper.make_node("Add", ["x", "x"], ["y"])], [("x", half, ["N", 4])], [("y", half, ["N", 4])])
+    outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\n{GPU}")
+    assert "has no FP32 numbers" in outcome.one("TG167").message
+    assert served(tmp_path).read_bytes() == path.read_bytes()
+
+
+def test_a_precision_that_has_no_effect_converts_nothing(tmp_path):
+    path = networks.mlp(tmp_path / "m.onnx")
+    outcome = render(tmp_path, "source: m.onnx\nprecision: fp16\nconversion: {keep_io_types: false}\ninstances: {kind: cpu}")
+    assert [found.location.line for found in outcome.findings if found.code == "TG117"] == [6, 7]
+    assert served(tmp_path).read_bytes() == path.read_bytes()

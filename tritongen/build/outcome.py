@@ -1,0 +1,61 @@
+"""What became of the plans of a run, as values: who reports them need not know how they were built."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritongen.build.survey import Wanted
+from tritongen.diagnostics import Diagnostic
+
+
+class State(enum.Enum):
+    """What became of a plan."""
+
+    GOOD = "good"
+    WANTED = "wanted"
+    BUILT = "built"
+    ELSEWHERE = "elsewhere"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one plan.
+
+    Attributes:
+        wanted: the plan, and why it was to be built.
+        state: good as it was; wanted, of a dry run; built; to be built elsewhere; failed.
+        seconds: how long the build took; 0 where there was none.
+        size_bytes: of a plan that was built.
+        notes: what a user should know.
+        problems: why it failed.
+    """
+
+    wanted: Wanted
+    state: State
+    seconds: float = 0.0
+    size_bytes: int = 0
+    notes: tuple[str, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True)
+class Building:
+    """A run.
+
+    Attributes:
+        root: the repository's folder.
+        findings: what was found while rendering the spec; none for a repository.
+        outcomes: one for each plan.
+    """
+
+    root: Path
+    findings: tuple[Diagnostic, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """All that stood against any plan."""
+        return tuple(problem for outcome in self.outcomes for problem in outcome.problems)

@@ -1,0 +1,186 @@
+"""The optimization profiles of a plan: from the one batching decision and the sizes in the spec; and whether they cover what the server will be sent.
+
+Every profile takes batches from 1 to max: Triton sizes a model by the smallest maximum of the profiles that a copy uses, and sends the batches that there are,
+be they of one row (tensorrt_backend/src/instance_state.cc).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
+from math import prod
+
+from tritongen.batching import Batching
+from tritongen.recipe import Profile, Span
+from tritongen.render.findings import Findings, Key
+from tritongen.render.tensors import Sizes, check_symbols, fits
+from tritongen.signature import Signature, TensorSpec, symbol_of
+from tritongen.spec import ModelSpec
+from tritongen.spec.plans import PlanProfile
+
+_KEY: Key = ("tensorrt", "profiles")
+Box = Mapping[object, tuple[int, int]]
+"""A range of sizes (from, to) for each dimension that varies; dimensions of one symbol are one."""
+
+
+def plan_profiles(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> tuple[Profile, ...]:
+    """The profiles of the plan, in the order of their numbers; none for a model without variable dimensions and shape tensors, or of unknown sizes.
+
+    Says what in `tensorrt.profiles` does not fit the model, and which declared requests no profile of a copy covers.
+    """
+    if model.backend != "tensorrt" or any(tensor.name not in sizes for tensor in signature.inputs):
+        return ()
+    dynamic = [tensor for tensor in signature.inputs if tensor.shape and any(not isinstance(dim, int) for dim in tensor.shape)]
+    if not dynamic and not model.tensorrt.shape_tensors:
+        if model.tensorrt.profiles:
+            findings.idle(_KEY, "profiles have no effect: every dimension of every input is fixed", hint="remove profiles")
+        return ()
+    asked = model.tensorrt.profiles or _automatic(model, batching)
+    values = _values(model, signature, batching, findings)
+    profiles = []
+    for index, entry in enumerate(asked):
+        chosen = _sizes_in(entry, index, signature, batching, sizes, findings)
+        opt = _batch(entry, index, batching, findings)
+        profiles.append(Profile({tensor.name: _span(chosen[tensor.name], opt, batching) for tensor in dynamic}, values))
+    if not findings.has_errors:
+        _check_cover(model, signature, batching, sizes, profiles, findings)
+    return tuple(profiles)
+
+
+def _automatic(model: ModelSpec, batching: Batching) -> tuple[PlanProfile, ...]:
+    """One for each preferred size that the spec names: sizes that were derived are not worth the memory of a profile each."""
+    named = batching.preferred if model.batching.preferred else ()
+    return tuple(PlanProfile(batch=size) for size in named) if len(named) > 1 else (PlanProfile(),)
+
+
+def _batch(entry: PlanProfile, index: int, batching: Batching, findings: Findings) -> int:
+    """The batch size that a profile is tuned for; 0 for a model without batching."""
+    if not batching.max_batch_size:
+        if entry.batch is not None:
+            findings.idle((*_KEY, index, "batch"), "batch has no effect: the model does not batch", hint="remove batch, and give full sizes in shapes")
+        return 0
+    if entry.batch is not None and entry.batch > batching.max_batch_size:
+        findings.error(
+            "TG123",
+            (*_KEY, index, "batch"),
+            f"profile {index} is tuned for batches of {entry.batch}, and max_batch_size is {batching.max_batch_size}",
+            consequence="TensorRT refuses a profile whose opt is above its max",
+            hint=f"write a size up to {batching.max_batch_size}, or raise batching.max to {entry.batch}",
+        )
+    return entry.batch or batching.optimum
+
+
+def _sizes_in(entry: PlanProfile, index: int, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> dict[str, Sizes]:
+    """The sizes of every input in one profile: its own, or the model's."""
+    key = (*_KEY, index, "shapes")
+    known = {tensor.name: tensor for tensor in signature.inputs}
+    chosen = dict(sizes)
+    for name, given in entry.shapes.items():
+        if name not in known:
+            names = ", ".join(f"'{each}'" for each in known)
+            findings.error("TG103", (*key, name), f"the model has no input '{name}'", hint=f"its inputs are {names}")
+        elif fits(known[name], given, batching, (*key, name), findings):
+            chosen[name] = Sizes(given.min, given.opt, given.max)
+    if entry.shapes:
+        check_symbols(signature, batching, chosen, findings, lambda name: (*key, name) if name in entry.shapes else ("shapes", name))
+    return chosen
+
+
+def _span(sizes: Sizes, opt: int, batching: Batching) -> Span:
+    if not batching.max_batch_size:
+        return Span(sizes.minimum, sizes.usual, sizes.maximum)
+    return Span((1, *sizes.minimum), (opt, *sizes.usual), (batching.max_batch_size, *sizes.maximum))
+
+
+def _values(model: ModelSpec, signature: Signature, batching: Batching, findings: Findings) -> dict[str, Span]:
+    """The range of every shape tensor's values; says what cannot be one."""
+    known = {tensor.name: tensor for tensor in signature.inputs}
+    values = {}
+    for name, span in model.tensorrt.shape_tensors.items():
+        key, tensor = ("tensorrt", "shape_tensors", name), known.get(name)
+        if tensor is None:
+            names = ", ".join(f"'{each}'" for each in known)
+            findings.error("TG103", key, f"the model has no input '{name}'", hint=f"its inputs are {names}")
+            continue
+        count = prod(tensor.dims) if tensor.shape is not None and len(tensor.shape) < 2 and -1 not in tensor.dims else 0
+        if tensor.dtype.wire not in ("INT32", "INT64") or batching.max_batch_size or not count:
+            findings.error(
+                "TG125",
+                key,
+                f"{tensor.describe()} cannot be a shape tensor",
+                consequence="TensorRT takes INT32 and INT64 tensors of at most one dimension as such; a batch would need the same values for each of its rows",
+                hint="remove it here: an input whose values are no sizes needs no range",
+            )
+        elif count != len(span.opt):
+            findings.error("TG125", key, f"{tensor.describe()} has {count} values, and {len(span.opt)} are given", hint=f"give {count} for min, opt and max")
+        else:
+            values[name] = Span(span.min, span.opt, span.max)
+    return values
+
+
+def _check_cover(
+    model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], profiles: Sequence[Profile], findings: Findings
+) -> None:
+    """Say where a group of copies has no profile for a request of declared sizes."""
+    declared = Profile({name: _span(span, 1, batching) for name, span in sizes.items()})
+    inputs = [tensor for tensor in signature.inputs if tensor.name in profiles[0].shapes]
+    wanted = _box(inputs, declared)
+    boxes = [_box(inputs, profile) for profile in profiles]
+    for index, group in enumerate(model.instances):
+        used = [number for number in group.profiles if number < len(profiles)] or range(len(profiles))
+        missed = _uncovered(wanted, [boxes[number] for number in used])
+        if missed is not None:
+            who = f"profiles {', '.join(map(str, used))} of these copies" if group.profiles else "the profiles"
+            findings.error(
+                "TG124",
+                ("instances", index, "profiles") if group.profiles else _KEY,
+                f"{who} do not cover the sizes in shapes: none takes {_example(inputs, missed)}",
+                consequence="Triton takes the first profile where none fits, and then refuses the request",
+                hint="widen a profile, add one, or narrow shapes",
+            )
+            return
+
+
+def _box(inputs: Sequence[TensorSpec], profile: Profile) -> Box:
+    return {
+        key: (low, high)
+        for tensor in inputs
+        for key, low, high in zip(_axes(tensor), profile.shapes[tensor.name].minimum, profile.shapes[tensor.name].maximum, strict=True)
+    }
+
+
+def _axes(tensor: TensorSpec) -> Iterator[object]:
+    """What tells the dimensions of an input apart: their symbol, or their place."""
+    yield from (symbol_of(dim) or (tensor.name, axis) for axis, dim in enumerate(tensor.shape or ()))
+
+
+def _uncovered(wanted: Box, boxes: Sequence[Box]) -> Box | None:
+    """A part of `wanted` that lies in none of the boxes; None where they cover it all."""
+    left = [wanted]
+    for box in boxes:
+        left = [piece for part in left for piece in _without(part, box)]
+    return left[0] if left else None
+
+
+def _without(part: Box, box: Box) -> Iterator[Box]:
+    """What of `part` lies outside `box`, as boxes: dimension by dimension, what lies below and above is cut off."""
+    rest = dict(part)
+    for key, (low, high) in part.items():
+        least, most = box[key]
+        if high < least or low > most:
+            yield rest
+            return
+        if low < least:
+            yield rest | {key: (low, least - 1)}
+        if high > most:
+            yield rest | {key: (most + 1, high)}
+        rest[key] = (max(low, least), min(high, most))
+
+
+def _example(inputs: Sequence[TensorSpec], missed: Box) -> str:
+    """A request that lies in the part, in words: `ids [1, 129]`."""
+
+    def shown(name: str, axes: Iterator[object]) -> str:
+        return f"{name} [{', '.join(str(missed[axis][0]) for axis in axes)}]"
+
+    return ", ".join(starmap(shown, ((tensor.name, _axes(tensor)) for tensor in inputs)))

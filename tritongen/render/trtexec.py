@@ -1,0 +1,109 @@
+"""A plan's recipe → the options that make NVIDIA's trtexec of a release build it. Pure.
+
+Source: trtexec's own parser (TensorRT/samples/common/sampleOptions.cpp), release by release: a shape option is a list of `name:1x3x224`, split at commas first
+and then at the last colon, without quotes; `--profile=N` takes the shape options that follow it; what came with TensorRT 10 and went with 11 is said below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tritongen.recipe import PlanRecipe, Profile, Span
+from tritongen.releases import RELEASES, order_of
+
+_MIB = 1 << 20
+_TYPES_SINCE = 10
+"""TensorRT 8 has no network whose types are binding, and computes in FP32 what no option allows it to compute otherwise."""
+_TYPES_ALWAYS = 11
+_OLDEST = 8
+_UNSPEAKABLE = ",'\0"
+_HARDWARE = {"ampere_plus": "ampere+", "same_compute_capability": "sameComputeCapability"}
+
+
+@dataclass(frozen=True)
+class TrtexecOptions:
+    """What trtexec is told about a plan, without the files that it reads and writes.
+
+    Attributes:
+        options: one argument each; none where there are problems.
+        problems: what trtexec of this release cannot be told, as sentences without their full stop; then it cannot build the plan.
+    """
+
+    options: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+def tensorrt_major(recipe: PlanRecipe) -> int:
+    """The major version of the TensorRT that will load the plan; for releases that are not in the table that of the nearest one."""
+    if recipe.target is not None:
+        return recipe.target.least_tensorrt_major
+    newest = RELEASES[-1]
+    return newest.least_tensorrt_major if order_of(recipe.release) > newest.order else _OLDEST
+
+
+def trtexec_options(recipe: PlanRecipe) -> TrtexecOptions:
+    """The options for trtexec in the release that will load the plan."""
+    major = tensorrt_major(recipe)
+    if problems := tuple(_problems(recipe, major)):
+        return TrtexecOptions((), problems)
+    return TrtexecOptions(("--skipInference", *_precision(recipe, major), *_builder(recipe), *_profiles(recipe.profiles)))
+
+
+def _precision(recipe: PlanRecipe, major: int) -> Iterator[str]:
+    if recipe.strongly_typed and _TYPES_SINCE <= major < _TYPES_ALWAYS:
+        yield "--stronglyTyped"
+    elif major < _TYPES_ALWAYS:
+        yield from (f"--{flag.lower()}" for flag in recipe.precision_flags)
+    if not recipe.tf32:
+        yield "--noTF32"
+
+
+def _builder(recipe: PlanRecipe) -> Iterator[str]:
+    if recipe.workspace_bytes is not None:
+        # A number without a unit is MiB in every release; units came with TensorRT 10.
+        yield f"--memPoolSize=workspace:{recipe.workspace_bytes / _MIB:.20f}".rstrip("0").rstrip(".")
+    if recipe.optimization_level is not None:
+        yield f"--builderOptimizationLevel={recipe.optimization_level}"
+    if recipe.version_compatible:
+        yield "--versionCompatible"
+    if recipe.hardware_compatibility in _HARDWARE:
+        yield f"--hardwareCompatibilityLevel={_HARDWARE[recipe.hardware_compatibility]}"
+    if recipe.refit:
+        yield "--refit"
+    if recipe.strip:
+        yield "--stripWeights"
+    yield from (f"--staticPlugins={plugin}" for plugin in recipe.plugins)
+    if recipe.dla_core is not None:
+        yield f"--useDLACore={recipe.dla_core}"
+        if recipe.gpu_fallback:
+            yield "--allowGPUFallback"
+
+
+def _profiles(profiles: tuple[Profile, ...]) -> Iterator[str]:
+    for number, profile in enumerate(profiles):
+        if len(profiles) > 1:
+            yield f"--profile={number}"
+        spans = {**profile.shapes, **profile.values}
+        yield f"--minShapes={_shapes({name: span.minimum for name, span in spans.items()})}"
+        yield f"--optShapes={_shapes({name: span.optimum for name, span in spans.items()})}"
+        yield f"--maxShapes={_shapes({name: span.maximum for name, span in spans.items()})}"
+
+
+def _shapes(sizes: Mapping[str, tuple[int, ...]]) -> str:
+    return ",".join(f"{name}:{'x'.join(map(str, numbers))}" for name, numbers in sizes.items())
+
+
+def _problems(recipe: PlanRecipe, major: int) -> Iterator[str]:
+    spans: dict[str, Span] = {}
+    for profile in recipe.profiles:
+        spans |= {**profile.shapes, **profile.values}
+    for name in spans:
+        if any(char in name for char in _UNSPEAKABLE):
+            yield f"trtexec splits its lists of shapes at commas and drops quotes, so that it cannot be told the sizes of input {name!r}"
+    if major >= _TYPES_SINCE:
+        return
+    lacking = {"several profiles": len(recipe.profiles) > 1, "plans without weights": recipe.strip}
+    for what, asked in lacking.items():
+        if asked:
+            yield f"trtexec of release {recipe.release} knows no {what}"

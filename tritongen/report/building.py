@@ -1,0 +1,84 @@
+"""What became of plans: a line for each for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from tritongen.build import Building, Outcome, State
+from tritongen.diagnostics import Diagnostic
+from tritongen.report.text import printable
+from tritongen.signature.plan import TENSORRT_RTX
+
+_COLOURS = {State.GOOD: None, State.WANTED: "yellow", State.BUILT: "green", State.ELSEWHERE: "magenta", State.FAILED: "red"}
+_WORDS = {State.GOOD: "good", State.WANTED: "would build", State.BUILT: "built", State.ELSEWHERE: "elsewhere", State.FAILED: "failed"}
+_MIB = 1 << 20
+
+
+def format_outcome(outcome: Outcome) -> str:
+    """A plan's fate, with the reasons; what stands against it comes as findings, by itself."""
+    wanted = outcome.wanted
+    word = click.style(f"{_WORDS[outcome.state]:<12}", fg=_COLOURS[outcome.state])
+    made = f" ({_size(outcome.size_bytes)} in {outcome.seconds:.1f} s)" if outcome.state is State.BUILT else ""
+    lines = [f"{word}{printable(wanted.recipe.model)}: {printable(str(wanted.path))}{made}"]
+    if outcome.state is State.ELSEWHERE:
+        lines.append(f"            {wanted.elsewhere}")
+    if outcome.state is not State.GOOD:
+        lines += [f"            the plan {printable(reason)}" for reason in wanted.reasons]
+    if outcome.state is State.BUILT and wanted.kind == TENSORRT_RTX:
+        lines.append(
+            "            it is a plan of TensorRT-RTX, which Triton cannot load: it shows that the model can be built, and lies where Triton does not look"
+        )
+    lines += [f"            {printable(note)}" for note in outcome.notes]
+    return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    return f"{count / _MIB:.1f} MiB" if count >= _MIB else f"{count / 1024:.0f} KiB"
+
+
+def format_nothing(building: Building) -> str:
+    """For a run without any plan."""
+    return f"no model of {printable(str(building.root))} has backend: tensorrt: there is no plan to build"
+
+
+def format_json(building: Building) -> str:
+    """`{"repository": ..., "plans": [...], "findings": [...]}`, with a final newline. Keys are never left out."""
+    plans = [_plan(outcome) for outcome in building.outcomes]
+    whole = {"repository": printable(str(building.root)), "plans": plans, "findings": _diagnostics(building.findings)}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _plan(outcome: Outcome) -> dict[str, Any]:
+    wanted = outcome.wanted
+    return {
+        "model": wanted.recipe.model,
+        "version": wanted.recipe.version,
+        "path": printable(str(wanted.path)),
+        "kind": wanted.kind,
+        "state": outcome.state.value,
+        "reasons": [printable(reason) for reason in wanted.reasons],
+        "elsewhere": wanted.elsewhere,
+        "seconds": round(outcome.seconds, 3),
+        "bytes": outcome.size_bytes,
+        "notes": list(outcome.notes),
+        "problems": _diagnostics(outcome.problems),
+    }
+
+
+def _diagnostics(diagnostics: Sequence[Diagnostic]) -> list[dict[str, Any]]:
+    return [
+        {
+            "code": each.code,
+            "severity": each.severity.value,
+            "model": printable(each.model),
+            "path": printable(each.location.path) if each.location else None,
+            "line": each.location.line if each.location else None,
+            "message": printable(each.message),
+            "hint": printable(each.hint),
+        }
+        for each in diagnostics
+    ]

@@ -1,0 +1,115 @@
+"""Rules: plans that were built, against the server that will load them and against what is asked for now. Part of the family TG35x.
+
+What stands in a plan's first bytes is known of any plan; the rest only of those that tritongen built, by their manifests.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from tritongen.diagnostics import Location
+from tritongen.manifest import LoadedBy, changed_options, not_loadable, other_tensorrt
+from tritongen.rules.context import BuiltPlan, ModelContext
+from tritongen.rules.rule import Consequence, Finding, Key, Rule
+from tritongen.signature.plan import TENSORRT
+
+
+def build_hint(context: ModelContext) -> str:
+    """How a plan of this model is built."""
+    assert context.folder is not None
+    root = context.folder.path.parent
+    if root.name in ("", ".."):
+        return "build it in the container that serves it, by build_plans.sh in the folder that is named after the repository and ends with .artifacts"
+    return f"build it in the container that serves it: sh {shlex.quote(str(root.with_name(f'{root.name}.artifacts') / 'build_plans.sh'))}"
+
+
+def _key(context: ModelContext, path: str) -> Key:
+    """The field of the config that names the file."""
+    name = path.partition("/")[2]
+    capability = next((key for key, value in context.config.cc_model_filenames.items() if value == name), None)
+    return ("cc_model_filenames", capability) if capability is not None else ("default_model_filename",)
+
+
+def _place(context: ModelContext, path: str) -> Location:
+    assert context.folder is not None
+    return Location(str(context.folder.path / path))
+
+
+def _another_tensorrt(context: ModelContext) -> Iterator[Finding]:
+    for path, plan in context.plans.items():
+        release = context.server.release or (plan.recipe.target if plan.recipe is not None else None)
+        version = plan.header.version if plan.header is not None and plan.header.kind == TENSORRT else ""
+        # A manifest that names another version than the file itself is not about this file.
+        told = plan.manifest if plan.manifest is not None and plan.manifest.builder.tensorrt == (version or plan.manifest.builder.tensorrt) else None
+        version = version or (told.builder.tensorrt if told is not None and told.builder.kind == TENSORRT else "")
+        later_too = told is not None and bool(told.options.get("version_compatible"))
+        reason = other_tensorrt(version, LoadedBy(release), later_too=later_too, built_in=told.builder.release if told is not None else "")
+        if not reason or release is None:
+            continue
+        unknown = told is None and version.split(".")[0] == release.least_tensorrt.split(".")[0]
+        yield Finding(
+            f"{path} {reason}",
+            _key(context, path),
+            build_hint(context),
+            _place(context, path),
+            consequence=Consequence.MISBEHAVES if unknown else None,
+            follows="Triton refuses to load it, unless it was built for later versions, too (VERSION_COMPATIBLE), which cannot be seen" if unknown else "",
+        )
+
+
+def _stale(context: ModelContext) -> Iterator[Finding]:
+    for path, plan in context.plans.items():
+        for reason, consequence in _reasons(plan):
+            yield Finding(f"{path} {reason}", _key(context, path), build_hint(context), _place(context, path), consequence=consequence)
+
+
+def _reasons(plan: BuiltPlan) -> Iterator[tuple[str, Consequence | None]]:
+    """What speaks against a plan, as clauses about it, without what its TensorRT is: that is another rule's."""
+    if plan.problem:
+        yield f"may be stale: {plan.problem}", Consequence.FRAGILE
+        return
+    if plan.recipe is None or plan.file is None:
+        return
+    if plan.manifest is None:
+        yield "has no manifest, so that nothing says whether it was built from this model", Consequence.FRAGILE
+        return
+    if not plan.is_described():
+        yield "is not the file that was built: it was changed or replaced since", None
+        return
+    for reason in changed_options(plan.manifest, plan.recipe):
+        yield reason, None
+    # The version of TensorRT is left out: with none that is known, only the GPU is compared.
+    for reason in not_loadable(plan.manifest, plan.file, LoadedBy(kind=plan.manifest.builder.kind)):
+        yield reason, Consequence.REFUSED
+
+
+_PLAN = 'platform: "tensorrt_plan"   # for release 25.08, which has TensorRT 10.13.2.6\n'
+_FOLDER = frozenset({"folder"})
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "TG358",
+        "plan-of-another-tensorrt",
+        Consequence.REFUSED,
+        "A plan was built by the TensorRT that loads it.",
+        "TensorRT loads only what the same version wrote, unless the plan was built for later versions of the same major, too. The version stands in a plan's "
+        "first bytes; it is compared with that of the release that --release names, or that the repository was rendered for.",
+        _PLAN + "# m/1/model.plan begins with: ftrt, TensorRT 10.3.0.26",
+        _PLAN + "# m/1/model.plan begins with: ftrt, TensorRT 10.13.2.6",
+        _another_tensorrt,
+        needs=_FOLDER,
+    ),
+    Rule(
+        "TG359",
+        "stale-plan",
+        Consequence.MISBEHAVES,
+        "A plan is the one that its recipe asks for.",
+        "Triton loads a plan whatever model it was built from: one that is older than the config serves another model without a word. What a plan was built "
+        "from stands in its manifest, what it should be built from in recipes.json; both lie in <repository>.artifacts.",
+        _PLAN + "# the manifest says: precision fp32; recipes.json: fp16",
+        _PLAN + "# both say: precision fp16",
+        _stale,
+        needs=_FOLDER,
+    ),
+)
