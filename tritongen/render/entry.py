@@ -71,6 +71,7 @@ def build_entry(
     labels: Mapping[str, bytes],
     spec_name: str,
     tritongen_version: str,
+    basis: str | None = None,
 ) -> Entry:
     """All files of the model's folder.
 
@@ -83,6 +84,7 @@ def build_entry(
         labels: content of the label files, by output.
         spec_name: file name of the spec, for the header.
         tritongen_version: likewise.
+        basis: for a model that is made from what its folder holds: see `Entry`.
     """
     contents: dict[PurePosixPath, EntryFile] = {**previous}
     artifacts: dict[PurePosixPath, EntryFile] = {}
@@ -103,4 +105,4 @@ def build_entry(
         .render(name=model.name, tritongen_version=tritongen_version, spec_name=spec_name, remarks=compiled.remarks)
     )
     contents[CONFIG] = TextFile(stamp_text(header, print_pbtxt(compiled.config), contents, artifacts, made).encode())
-    return Entry(model.name, contents, artifacts)
+    return Entry(model.name, contents, artifacts, basis=basis)

@@ -1,9 +1,15 @@
 """Model repositories on disk: an `Entry` in memory becomes a `Plan`, and `apply_plan` makes the disk look like it."""
 
 from tritongen.repository.apply import Applied, apply_plan
+from tritongen.repository.comparing import config_sha256
+from tritongen.repository.diffs import FileDiff, text_diffs
+from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.plan import Action, Change, Plan, make_plan
-from tritongen.repository.stamp import Made, Stamp, file_sha256, read_stamp
+from tritongen.repository.refusals import conflict
+from tritongen.repository.room import bytes_to_copy, size_text
+from tritongen.repository.staging import recover
+from tritongen.repository.stamp import Made, Stamp, read_stamp
 
 __all__ = [
     "Action",
@@ -12,13 +18,20 @@ __all__ = [
     "CopiedFile",
     "Entry",
     "EntryFile",
+    "FileDiff",
     "KeptFile",
     "Made",
     "Plan",
     "Stamp",
     "TextFile",
     "apply_plan",
+    "bytes_to_copy",
+    "config_sha256",
+    "conflict",
     "file_sha256",
     "make_plan",
     "read_stamp",
+    "recover",
+    "size_text",
+    "text_diffs",
 ]

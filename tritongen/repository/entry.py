@@ -41,8 +41,14 @@ class Entry:
         name: the model's name, which is its folder's name.
         files: what the model's folder holds, by path relative to it. `config.pbtxt` is always there.
         artifacts: what belongs to the model but must not be seen by Triton (a plan's source ONNX), by path relative to `<repository>.artifacts/<model>/`.
+        carried: files of the folder that stay as they are where they are there, though `files` has none of them: made on the target, and known to be right by
+            whoever made the entry.
+        basis: for an entry that was made from what the folder held (earlier versions that stay), the SHA-256 (hex) of the config.pbtxt that said so, "" where
+            there was none; None for an entry that does not depend on it.
     """
 
     name: str
     files: Mapping[PurePosixPath, EntryFile]
     artifacts: Mapping[PurePosixPath, EntryFile] = field(default_factory=dict)
+    carried: frozenset[PurePosixPath] = frozenset()
+    basis: str | None = None

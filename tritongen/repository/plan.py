@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import enum
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
-from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.stamp import Stamp, content_sha256, file_sha256, read_stamp
-
-CONFIG = PurePosixPath("config.pbtxt")
+from tritongen.repository.comparing import CONFIG, artifacts_of, compare_folder, foreign_work, is_carried, listing, others_work, stale_artifacts, stamp_of
+from tritongen.repository.entry import Entry
 
 
 class Action(enum.Enum):
@@ -36,57 +34,101 @@ class Change:
     Attributes:
         name: the model.
         action: create, replace or keep; conflict where that would destroy somebody's work; orphan for a model of ours that is no longer asked for.
-        entry: what should be there; None for an orphan.
+        entry: what should be there; None for a model that is no longer asked for.
         reasons: for a replace, which files differ and how; for a conflict, whose work it would destroy.
         forcible: for a conflict, whether `force` would take it over.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
+        unchanged: files in the folder that are as they should be, so that they need not be copied again.
+        stale: files in the model's artifacts folder that we made and that are no longer wanted.
     """
 
     name: str
     action: Action
     entry: Entry | None = None
     reasons: tuple[str, ...] = ()
-    carried: tuple[PurePosixPath, ...] = ()
     forcible: bool = True
+    carried: tuple[PurePosixPath, ...] = ()
+    unchanged: tuple[PurePosixPath, ...] = ()
+    stale: tuple[PurePosixPath, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All changes, in the order of the entries, orphans last. `root` is the repository's folder."""
+    """All changes, in the order of the entries, models that are no longer asked for last.
+
+    Attributes:
+        root: the repository's folder.
+        changes: one for each model.
+        force: whether work of others is taken over.
+        prune: whether orphans are removed.
+        spared: names of models that are asked for and have no entry, since something is wrong with them: their folders stay as they are.
+    """
 
     root: Path
     changes: tuple[Change, ...]
-
-    @property
-    def artifacts_root(self) -> Path:
-        """Where files lie that Triton must not see."""
-        return self.root.with_name(self.root.name + ".artifacts")
+    force: bool = False
+    prune: bool = False
+    spared: frozenset[str] = frozenset()
 
     def with_action(self, *actions: Action) -> tuple[Change, ...]:
         """The changes of these kinds."""
         return tuple(change for change in self.changes if change.action in actions)
 
     @property
+    def written(self) -> tuple[Change, ...]:
+        """The changes that put a folder in place."""
+        return self.with_action(Action.CREATE, Action.REPLACE)
+
+    @property
+    def pruned(self) -> tuple[Change, ...]:
+        """The changes that remove one."""
+        return self.with_action(Action.ORPHAN) if self.prune else ()
+
+    @property
+    def conflicts(self) -> tuple[Change, ...]:
+        """What stands in the way."""
+        return self.with_action(Action.CONFLICT)
+
+    @property
     def is_clean(self) -> bool:
         """True where the disk already looks as it should; orphans count as a difference."""
         return not self.with_action(Action.CREATE, Action.REPLACE, Action.CONFLICT, Action.ORPHAN)
 
+    @property
+    def would_change(self) -> bool:
+        """True where applying the plan would write or remove something, or is stopped by a conflict; orphans that stay count as none."""
+        return bool(self.written or self.pruned or self.conflicts)
 
-def make_plan(root: Path, entries: Sequence[Entry], *, force: bool = False) -> Plan:
+
+def make_plan(root: Path, entries: Sequence[Entry], *, force: bool = False, prune: bool = False, spared: Collection[str] = ()) -> Plan:
     """Compare `entries` with the repository at `root` (which need not exist).
 
-    With `force`, work that a replace would destroy is no conflict; a place that is not a folder stays one. Raises RepositoryError where `root` cannot be a
-    repository or cannot be read.
+    Args:
+        root: the repository's folder.
+        entries: the models that should be there.
+        force: take over our own files that were edited by hand, and folders that are in the way; a place that is not a folder stays a conflict.
+        prune: remove models that we made and that are no longer asked for. One with files of others in it is a conflict, whatever `force` says.
+        spared: names of further models that are asked for, whose folders stay as they are.
+
+    Raises RepositoryError where `root` cannot be a repository or cannot be read.
     """
     # A root that is a link: what is staged must lie beside the folder itself, on its filesystem.
     root = root.resolve()
     try:
         _check_root(root)
-        changes = [_compare(root, entry, force=force) for entry in entries]
-        changes += _orphans(root, {entry.name for entry in entries})
+        names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.is_symlink()) if root.is_dir() else []
+        changes = [_compare(root, entry, names, force=force) for entry in entries]
+        asked = {*spared, *(entry.name for entry in entries)}
+        changes += [change for name in names if name not in asked for change in _orphan(root, name, force=force, prune=prune)]
     except OSError as error:
         raise RepositoryError([unreadable(error, root)]) from error
-    return Plan(root, tuple(changes))
+    return Plan(root, tuple(changes), force, prune, frozenset(spared))
+
+
+def replan(plan: Plan) -> Plan:
+    """The same for the disk as it is now, without the models in `spared`. Raises RepositoryError as `make_plan` does."""
+    entries = [change.entry for change in plan.changes if change.entry is not None]
+    return make_plan(plan.root, entries, force=plan.force, prune=plan.prune, spared=plan.spared)
 
 
 def unreadable(error: OSError, root: Path) -> Diagnostic:
@@ -116,85 +158,46 @@ def _check_root(root: Path) -> None:
         )
 
 
-def _compare(root: Path, entry: Entry, *, force: bool) -> Change:
+def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> Change:
+    """`names`: the folders in `root`, as the disk spells them."""
     folder = root / entry.name
     if not folder.exists() and not folder.is_symlink():
         return Change(entry.name, Action.CREATE, entry)
     if folder.is_symlink() or not folder.is_dir():
         return Change(entry.name, Action.CONFLICT, entry, (f"{folder} is no folder",), forcible=False)
-    stamp = _stamp_of(folder)
-    found = _listing(folder)
-    carried = tuple(path for path in found if _is_carried(path, entry, stamp))
-    differences = _differences(folder, [path for path in found if path not in carried], entry.files)
-    artifacts = root.with_name(root.name + ".artifacts") / entry.name
-    differences += [f"artifact {text}" for text in _differences(artifacts, [path for path in _listing(artifacts) if path in entry.artifacts], entry.artifacts)]
+    if entry.name not in names:
+        spelt = next((name for name in names if folder.samefile(root / name)), "another")
+        return Change(entry.name, Action.CONFLICT, entry, (f"this disk takes the folder '{spelt}' for it",), forcible=False)
+    stamp = stamp_of(folder)
+    found = listing(folder)
+    carried = tuple(path for path in found if is_carried(path, entry, stamp))
+    compared = compare_folder(folder, [path for path in found if path not in carried], entry.files)
+    artifacts = artifacts_of(root, entry.name)
+    aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
+    stale = stale_artifacts(artifacts, entry.artifacts, stamp)
+    differences = [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
-    foreign = [] if force else _foreign_work(folder, found, entry, stamp)
+    foreign = [] if force else foreign_work(folder, found, entry, stamp)
     if foreign:
         return Change(entry.name, Action.CONFLICT, entry, tuple(foreign))
-    return Change(entry.name, Action.REPLACE, entry, tuple(differences), carried)
+    return Change(entry.name, Action.REPLACE, entry, tuple(differences), carried=carried, unchanged=compared.same, stale=stale)
 
 
-def _stamp_of(folder: Path) -> Stamp | None:
-    config = folder / CONFIG
-    return read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
-
-
-def _listing(folder: Path) -> list[PurePosixPath]:
-    """All files under `folder` by path relative to it, sorted; links count as files."""
-    if not folder.is_dir():
-        return []
-    return sorted(PurePosixPath(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-
-
-def _is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
-    """Whether a file stays through a replace: one that is made on the target, or one that is neither wanted nor ours."""
-    wanted = entry.files.get(path)
-    if isinstance(wanted, KeptFile):
-        # What was built from another model is stale: it goes, and is built again.
-        return stamp is not None and dict(stamp.artifacts) == {
-            path: content_sha256(file) for path, file in entry.artifacts.items() if not isinstance(file, KeptFile)
-        }
-    return wanted is None and (stamp is None or path not in (*stamp.files, *stamp.kept))
-
-
-def _differences(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping[PurePosixPath, EntryFile]) -> list[str]:
-    missing = [path for path, file in wanted.items() if path not in found and not isinstance(file, KeptFile)]
-    extra = [path for path in found if path not in wanted]
-    changed = [path for path in found if path in wanted and not _same(folder / path, wanted[path])]
-    return [f"{path}: {what}" for what, paths in (("missing", missing), ("no longer wanted", extra), ("differs", changed)) for path in sorted(paths)]
-
-
-def _same(path: Path, wanted: EntryFile) -> bool:
-    if isinstance(wanted, KeptFile):
-        return False
-    if path.is_symlink() or not path.is_file():
-        return False
-    if isinstance(wanted, TextFile):
-        return path.stat().st_size == len(wanted.content) and path.read_bytes() == wanted.content
-    return path.stat().st_size == wanted.source.stat().st_size and file_sha256(path) == wanted.sha256
-
-
-def _foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
-    """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote."""
+def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
+    """What becomes of a folder that nobody asks for: nothing, unless we made it. Asked to remove it, we remove what we made and nothing else."""
+    folder = root / name
+    try:
+        stamp = stamp_of(folder)
+    except PermissionError:
+        return []  # such as lost+found: what may not be read was not made by this user
     if stamp is None:
-        why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
-        return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
-    reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
-    for path in found:
-        if path == CONFIG or path in stamp.kept or _is_carried(path, entry, stamp) or (path in entry.files and _same(folder / path, entry.files[path])):
-            continue
-        if path not in stamp.files:
-            reasons.append(f"{folder / path} was not made by tritongen, and its place is needed")
-        elif not (folder / path).is_file() or file_sha256(folder / path) != stamp.files[path]:
-            reasons.append(f"{folder / path} was changed by hand")
-    return reasons
-
-
-def _orphans(root: Path, wanted: Iterable[str]) -> list[Change]:
-    if not root.is_dir():
         return []
-    names = set(wanted)
-    others = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink() and path.name not in names)
-    return [Change(path.name, Action.ORPHAN) for path in others if _stamp_of(path) is not None]
+    stale = stale_artifacts(artifacts_of(root, name), {}, stamp)
+    if prune:
+        others, edited = others_work(folder, stamp)
+        if others:
+            return [Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)]
+        if edited and not force:
+            return [Change(name, Action.CONFLICT, reasons=tuple(edited))]
+    return [Change(name, Action.ORPHAN, stale=stale)]

@@ -24,7 +24,7 @@ from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
 from tritongen.render.versions import check_interfaces
-from tritongen.repository import Entry, Plan, make_plan
+from tritongen.repository import Entry, Plan, make_plan, recover
 from tritongen.samples import Array, SampleError, as_array
 from tritongen.signature import Signature
 from tritongen.spec import LoadedSpec, ModelSpec, read_spec
@@ -70,36 +70,57 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rendering(Draft):
-    """A draft without errors, and what it would change on disk."""
+    """A draft that can be written, and what it would change on disk.
+
+    Attributes:
+        plan: the change of each model.
+        refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
+    """
 
     plan: Plan
+    refused: tuple[str, ...] = ()
 
 
-def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Rendering:
+def plan_render(
+    spec_path: Path,
+    *,
+    output: Path | None = None,
+    force: bool = False,
+    prune: bool = False,
+    keep_going: bool = False,
+    settle: bool = False,
+    prove_limit_bytes: int = DEFAULT_LIMIT_BYTES,
+) -> Rendering:
     """Read a spec and its models, compile them and compare with the repository. Writes nothing.
 
     Args:
         spec_path: the spec file.
         output: the repository's folder; by default the one that the spec names.
         force: plan to overwrite what was edited by hand.
+        prune: plan to remove models that an earlier render made and that the spec names no more.
+        keep_going: plan the models with which nothing is wrong, and leave the others as they are.
+        settle: put right first what a killed render left, since this one will be applied.
         prove_limit_bytes: models above this size are not run in ONNX Runtime.
 
     Raises:
-        InputError: with everything that is wrong in the spec and in all its models.
+        InputError: with everything that is wrong in the spec and in all its models. With `keep_going`, where that concerns all models, or none is left.
         RepositoryError: where the repository cannot be read.
     """
-    draft = draft_render(spec_path, output=output, prove_limit_bytes=prove_limit_bytes)
+    draft = draft_render(spec_path, output=output, settle=settle, prove_limit_bytes=prove_limit_bytes)
     try:
-        if any(finding.severity is Severity.ERROR for finding in draft.findings):
+        errors = [finding for finding in draft.findings if finding.severity is Severity.ERROR]
+        refused = {finding.model: None for finding in errors}
+        entries = [entry for entry in draft.entries if entry.name not in refused]
+        if errors and not (keep_going and entries and all(refused)):
             raise InputError(draft.findings)
-        plan = make_plan(draft.root, draft.entries, force=force)
-        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan)
+        plan = make_plan(draft.root, entries, force=force, prune=prune, spared=[*refused])
+        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan, (*refused,))
     except BaseException:
         draft.close()
         raise
 
 
-def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
+def draft_render(spec_path: Path, *, output: Path | None = None, settle: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
     """Read a spec and its models and compile them as far as that goes, whatever is wrong. Arguments as for `plan_render`.
 
     A model whose keys are wrong is left out; what is wrong is among the findings. Raises InputError where no model is left, or where what is wrong with the
@@ -110,6 +131,8 @@ def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_byt
     if loaded is None:
         raise SpecError(reading.problems)
     root = output if output is not None else loaded.repository_path()
+    if settle:
+        recover(root)
     workspace = Workspace(root)
     entries: list[Entry] = []
     found = [*reading.problems, *release_findings(loaded)]
@@ -187,6 +210,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         labels=_labels(loaded, model),
         spec_name=loaded.path.name,
         tritongen_version=__version__,
+        basis=shelf.basis if model.version == "auto" and not model.sources else None,
     )
     if not findings.has_errors:
         judge_entry(entry, model, proven, release=_release(loaded), findings=findings)

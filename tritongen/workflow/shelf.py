@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
-from tritongen.repository import CopiedFile, Made, file_sha256, read_stamp
+from tritongen.repository import CopiedFile, Made, config_sha256, file_sha256, read_stamp
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
@@ -34,10 +34,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Shelf:
-    """All versions of one model, by number, and how those that were rewritten came about."""
+    """All versions of one model, by number, how those that were rewritten came about, and the SHA-256 (hex) of the config that says so ("": there is none)."""
 
     stored: Mapping[int, Stored]
     made: Mapping[int, Made]
+    basis: str = ""
 
     def find(self, made: Made) -> Path | None:
         """A model file that was made the same way from the same source, and is as it was written; None where there is none."""
@@ -49,15 +50,16 @@ def read_shelf(root: Path, name: str) -> Shelf:
     """What the stamp of the model `name` in the repository at `root` says; empty where there is none. Raises OSError where its config cannot be read."""
     config = root / name / "config.pbtxt"
     stamp = read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
+    basis = config_sha256(root / name)
     if stamp is None:
-        return Shelf({}, {})
+        return Shelf({}, {}, basis)
     artifacts = root.with_name(f"{root.name}.artifacts") / name
     stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
     for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.
         flat = _MODEL in stamp.artifacts
         stored[number] = Stored(artifacts, dict(stamp.artifacts)) if flat else Stored(artifacts / str(number), _below(number, stamp.artifacts))
-    return Shelf(stored, stamp.made)
+    return Shelf(stored, stamp.made, basis)
 
 
 def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:

@@ -24,8 +24,8 @@ def entry(tmp_path, name="m", weights=b"weights", body="max_batch_size: 0\n", ex
 
 
 def render(tmp_path, *entries, force=False, prune=False):
-    plan = make_plan(tmp_path / "repo", entries, force=force)
-    apply_plan(plan, prune=prune)
+    plan = make_plan(tmp_path / "repo", entries, force=force, prune=prune)
+    apply_plan(plan)
     return {change.name: change.action for change in plan.changes}
 
 
@@ -183,7 +183,7 @@ def test_where_folders_cannot_be_exchanged_the_swap_is_two_renames_and_said(tmp_
             os.fsync(descriptor)
             return 0
 
-    monkeypatch.setattr("tritongen.repository.apply.ctypes.CDLL", lambda *_, **__: OldLibrary())
+    monkeypatch.setattr("tritongen.repository.system.ctypes.CDLL", lambda *_, **__: OldLibrary())
     applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"new")]))
     assert "absent for a moment" in applied.notes[0]
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"new"

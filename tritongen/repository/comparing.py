@@ -1,0 +1,117 @@
+"""A model's folder on disk beside what it should hold: what differs, whose each file is, what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritongen.repository.copying import source_size
+from tritongen.repository.digests import file_sha256
+from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
+
+CONFIG = PurePosixPath("config.pbtxt")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A folder beside the files that it should hold: for people, what differs; and which files are as they should be."""
+
+    differences: tuple[str, ...]
+    same: tuple[PurePosixPath, ...]
+
+
+def artifacts_of(root: Path, name: str) -> Path:
+    """Where a model's files lie that Triton must not see: beside the repository."""
+    return root.with_name(root.name + ".artifacts") / name
+
+
+def stamp_of(folder: Path) -> Stamp | None:
+    """The stamp of a model's folder; None where tritongen did not write its config. Raises OSError."""
+    config = folder / CONFIG
+    return read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
+
+
+def config_sha256(folder: Path) -> str:
+    """SHA-256 (hex) of a model's config.pbtxt, "" where there is none: what an entry that depends on the folder was made from. Raises OSError."""
+    config = folder / CONFIG
+    return file_sha256(config) if config.is_file() else ""
+
+
+def listing(folder: Path) -> list[PurePosixPath]:
+    """All files under `folder` by path relative to it, sorted; links count as files."""
+    if not folder.is_dir():
+        return []
+    return sorted(PurePosixPath(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+
+
+def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
+    """Whether a file stays through a replace: one that is made on the target, or one that is neither wanted nor ours."""
+    wanted = entry.files.get(path)
+    if isinstance(wanted, KeptFile):
+        # What was built from another model is stale: it goes, and is built again.
+        return stamp is not None and dict(stamp.artifacts) == {
+            path: content_sha256(file) for path, file in entry.artifacts.items() if not isinstance(file, KeptFile)
+        }
+    if wanted is not None:
+        return False
+    return path in entry.carried or stamp is None or path not in (*stamp.files, *stamp.kept)
+
+
+def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping[PurePosixPath, EntryFile]) -> Compared:
+    """Hold the files `found` in a folder against those that it should hold. Raises OSError."""
+    missing = [path for path, file in wanted.items() if path not in found and not isinstance(file, KeptFile)]
+    extra = [path for path in found if path not in wanted]
+    same = tuple(path for path in found if path in wanted and _is_same(folder / path, wanted[path]))
+    changed = [path for path in found if path in wanted and path not in same]
+    listed = (("missing", missing), ("no longer wanted", extra), ("differs", changed))
+    return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
+
+
+def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """Files of an artifacts folder that we wrote, that are as we wrote them, and that are no longer wanted. Raises OSError."""
+    written = stamp.artifacts if stamp is not None else {}
+    gone = [path for path in written if path not in set(wanted)]
+    return tuple(sorted(path for path in gone if _is_regular(artifacts / path) and file_sha256(artifacts / path) == written[path]))
+
+
+def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
+    """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote. Raises OSError."""
+    if stamp is None:
+        why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
+        return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
+    reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+    for path in found:
+        if path == CONFIG or path in stamp.kept or is_carried(path, entry, stamp) or (path in entry.files and _is_same(folder / path, entry.files[path])):
+            continue
+        if path not in stamp.files:
+            reasons.append(f"{folder / path} was not made by tritongen, and its place is needed")
+        elif _is_edited(folder / path, stamp.files[path]):
+            reasons.append(f"{folder / path} was changed by hand")
+    return reasons
+
+
+def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
+    """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
+    found = listing(folder)
+    others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
+    edited = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+    edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and _is_edited(folder / path, stamp.files[path])]
+    return others, edited
+
+
+def _is_regular(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _is_edited(path: Path, written: str) -> bool:
+    return not _is_regular(path) or file_sha256(path) != written
+
+
+def _is_same(path: Path, wanted: EntryFile) -> bool:
+    if isinstance(wanted, KeptFile) or not _is_regular(path):
+        return False
+    if isinstance(wanted, TextFile):
+        return path.stat().st_size == len(wanted.content) and path.read_bytes() == wanted.content
+    return path.stat().st_size == source_size(wanted) and file_sha256(path) == wanted.sha256
