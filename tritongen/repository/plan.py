@@ -166,8 +166,9 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
     if folder.is_symlink() or not folder.is_dir():
         return Change(entry.name, Action.CONFLICT, entry, (f"{folder} is no folder",), forcible=False)
     if entry.name not in names:
-        spelt = next((name for name in names if folder.samefile(root / name)), "another")
-        return Change(entry.name, Action.CONFLICT, entry, (f"this disk takes the folder '{spelt}' for it",), forcible=False)
+        spelt = next((name for name in names if name.casefold() == entry.name.casefold()), "of another name")
+        reason = f"this disk does not tell it from the folder '{spelt}'"
+        return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
     stamp = stamp_of(folder)
     found = listing(folder)
     carried = tuple(path for path in found if is_carried(path, entry, stamp))

@@ -30,8 +30,7 @@ class PrivateFolder:
 
     def remove(self) -> None:
         """Remove it with all that is in it; what the disk does not let go is left to the next render."""
-        _remove(self.path)
-        os.close(self.descriptor)
+        _remove(self.path, self.descriptor)
 
 
 def make_private(place: Path, repository: str) -> PrivateFolder:
@@ -65,12 +64,16 @@ def taken_over(leftover: Path) -> Iterator[bool]:
             leftover.rmdir()  # empty, or another process's business
         yield False
         return
+    owned = False
     try:
         owned = try_lock(descriptor) is Hold.HELD and _is_at(leftover / _OWNER, descriptor)
         yield owned
-        if owned:
-            _remove(leftover)
-    finally:
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if owned:
+        _remove(leftover, descriptor)
+    else:
         os.close(descriptor)
 
 
@@ -105,13 +108,19 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder, its `owner` last: what is left half removed by a kill must still say whose it was."""
+def _remove(folder: Path, descriptor: int) -> None:
+    """Remove a folder, its `owner` last: what is left half removed by a kill must still say whose it was.
+
+    The folder goes after `owner` is closed: where a file is open, network filesystems keep it under another name.
+    """
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             if path.name != _OWNER:
                 _remove_tree(path)
-        (folder / _OWNER).unlink(missing_ok=True)
+        if [path.name for path in folder.iterdir()] == [_OWNER]:
+            (folder / _OWNER).unlink()
+    os.close(descriptor)
+    with contextlib.suppress(OSError):
         folder.rmdir()
 
 

@@ -21,7 +21,7 @@ class NamesCollide(OSError):
 def conflict(plan: Plan, change: Change) -> Diagnostic:
     """The finding for a model whose folder holds somebody's work."""
     verb = "overwritten" if change.entry is not None else "removed"
-    hint = "remove it, or move it away: --force replaces folders only"
+    hint = "remove it, or move it away: --force does not replace it"
     if change.entry is None:
         hint = "move the files away, or remove the folder by hand: --prune removes only what tritongen made"
     if change.forcible:
