@@ -1,11 +1,12 @@
 """Renders that are killed, at every step and at any moment: what they leave, and what the next one makes of it.
 
-As a program it runs one campaign in processes of its own, since it forks, and prints what was wrong as a JSON list:
-`python crashes.py FOLDER steps|moments COUNT [noexchange]`.
+As a program it runs campaigns in processes of its own, since it forks, and prints what was wrong and how many were killed as JSON:
+`python crashes.py FOLDER steps:9 steps:9:noexchange moments:500`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -19,10 +20,12 @@ from pathlib import Path
 import networks
 import onnx
 
+import tritongen.repository.apply
 from tritongen.check.engine import CheckOptions, check
 from tritongen.check.targets import Target, TargetKind
 from tritongen.cli.main import run
 from tritongen.diagnostics import Severity
+from tritongen.repository import Plan
 from tritongen.workflow.rendering import plan_render
 
 Tree = dict[str, bytes]
@@ -129,7 +132,7 @@ class Quiet:
 
     def __enter__(self) -> None:
         self._streams = sys.stdout, sys.stderr
-        self._nowhere = open(os.devnull, "w")  # noqa: PTH123, SIM115 - closed below
+        self._nowhere = open(os.devnull, "w")  # noqa: PTH123 - closed below
         sys.stdout = sys.stderr = self._nowhere
 
     def __exit__(self, *_: object) -> None:
@@ -144,7 +147,7 @@ def forked(work: Callable[[], None]) -> int:
         try:
             work()
             os._exit(0)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - a child must not return into what its parent does
             import traceback
 
             traceback.print_exc()
@@ -152,14 +155,12 @@ def forked(work: Callable[[], None]) -> int:
     return child
 
 
-def killed_at_step(scenario: Scenario, number: int) -> bool:
-    """Render in a child that dies just before the step with this number; False where it has no such step."""
-    with plan_render(scenario.folder / "new.yaml", output=scenario.root, prune=True) as rendering:
-        plan = rendering.plan
+def killed_at_step(plan: Plan, number: int, *, exchanges: bool) -> bool:
+    """Apply a plan in a child that dies just before the step with this number; False where it has no such step."""
 
     def work() -> None:
-        from tritongen.repository import apply_plan
-
+        if not exchanges:
+            tritongen.repository.apply.exchange = lambda *_: False
         left = [number]
 
         def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -170,7 +171,7 @@ def killed_at_step(scenario: Scenario, number: int) -> bool:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        apply_plan(plan)
+        tritongen.repository.apply.apply_plan(plan)
 
     _, status = os.waitpid(forked(work), 0)
     assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, "the render failed by itself"
@@ -187,29 +188,47 @@ def killed_at_moment(scenario: Scenario, delay_s: float) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def campaign(scenario: Scenario, kind: str, count: int, *, may_lack: bool) -> dict[str, object]:
-    """Kill `count` renders; or, at steps, one at every `count`-th step. What was wrong, and how many were killed."""
+def at_steps(scenario: Scenario, stride: int, *, exchanges: bool) -> tuple[list[str], int]:
+    """Kill a render before every `stride`-th step: what was wrong afterwards, and how many were killed."""
     faults: list[str] = []
-    killed = 0
+    scenario.reset()
+    with plan_render(scenario.folder / "new.yaml", output=scenario.root, prune=True) as rendering:
+        plan = rendering.plan
+    for killed in itertools.count():
+        scenario.reset()
+        number = 1 + killed * stride
+        hit = killed_at_step(plan, number, exchanges=exchanges)
+        faults += [f"step {number}: {fault}" for fault in (*scenario.faults(may_lack=not exchanges), *scenario.faults_of_next())]
+        if not hit:
+            return faults, killed
+    raise AssertionError
+
+
+def at_moments(scenario: Scenario, count: int) -> tuple[list[str], int]:
+    """Kill the whole command at random moments of its run, and a little beyond: what was wrong afterwards, and how many were killed."""
+    faults: list[str] = []
     chance = random.Random(count)
     scenario.reset()
     started = time.perf_counter()
     scenario.render("new")
     whole_s = time.perf_counter() - started
-    for number in range(1, count + 1) if kind == "moments" else range(1, 10_000, count):
+    killed = 0
+    for number in range(count):
         scenario.reset()
-        hit = killed_at_moment(scenario, chance.uniform(0, 1.2 * whole_s)) if kind == "moments" else killed_at_step(scenario, number)
-        killed += hit
-        faults += [f"{kind} {number}: {fault}" for fault in (*scenario.faults(may_lack=may_lack), *scenario.faults_of_next())]
-        if kind == "steps" and not hit:
-            break
-    return {"faults": faults, "killed": killed}
+        killed += killed_at_moment(scenario, chance.uniform(0, 1.2 * whole_s))
+        faults += [f"moment {number}: {fault}" for fault in (*scenario.faults(), *scenario.faults_of_next())]
+    return faults, killed
+
+
+def main() -> None:
+    scenario = Scenario(Path(sys.argv[1]))
+    found = {}
+    for name in sys.argv[2:]:
+        kind, count, *more = name.split(":")
+        faults, killed = at_steps(scenario, int(count), exchanges=not more) if kind == "steps" else at_moments(scenario, int(count))
+        found[name] = {"faults": faults, "killed": killed}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    folder, kind, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    if "noexchange" in sys.argv:
-        import tritongen.repository.apply
-
-        tritongen.repository.apply.exchange = lambda *_: False
-    print(json.dumps(campaign(Scenario(folder), kind, count, may_lack="noexchange" in sys.argv)))
+    main()
