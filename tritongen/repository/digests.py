@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import time
 from pathlib import Path
@@ -24,7 +25,7 @@ _TICK_NS = 2_000_000_000
 """The coarsest clock of a filesystem (FAT's)."""
 
 _MOST_KEPT = 1000
-_FIELDS = 4
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def file_sha256(path: Path) -> str:
@@ -53,12 +54,15 @@ def _place(status: os.stat_result) -> Path:
 
 
 def _known(status: os.stat_result) -> str:
-    """The digest that was kept for a file in this state; empty where there is none."""
+    """The digest that this user kept for a file in this state; empty where there is none."""
+    place = _place(status)
     try:
-        fields = _place(status).read_text(encoding="ascii").split(" ")
+        text = place.read_text(encoding="ascii")
+        owner = place.stat().st_uid
     except (OSError, UnicodeDecodeError):
         return ""
-    return fields[-1] if len(fields) == _FIELDS and " ".join(fields[:-1]) == _state(status) else ""
+    state, _, digest = text.rpartition(" ")
+    return digest if state == _state(status) and owner == os.geteuid() and _DIGEST.fullmatch(digest) else ""
 
 
 def _remember(status: os.stat_result, digest: str) -> None:
