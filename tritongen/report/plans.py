@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tritongen.report.text import printable
-from tritongen.repository import Action, Change, FileDiff, Plan, text_diffs
+from tritongen.repository import Action, Change, FileDiff, Plan, bytes_to_copy, size_text, text_diffs
 
 _DONE = {Action.CREATE: "created", Action.REPLACE: "replaced", Action.KEEP: "unchanged", Action.CONFLICT: "conflict", Action.ORPHAN: "orphan"}
 _COLOURS = {Action.CREATE: "green", Action.REPLACE: "yellow", Action.KEEP: None, Action.CONFLICT: "red", Action.ORPHAN: "magenta"}
@@ -18,11 +18,28 @@ _MOST_LINES = 200
 
 
 def format_plan(plan: Plan, *, done: bool = False) -> str:
-    """The plan as lines of text, in the past tense when `done`."""
+    """The plan as lines of text: a table of what would happen and what that costs, or, when `done`, a list of what has.
+
+    Raises RepositoryError where a file that would be copied is gone.
+    """
+    names = [change.name for change in plan.changes] + sorted(plan.spared)
+    width = max((len(printable(name)) for name in ("model", *names)), default=0)
     lines = [printable(str(plan.root))]
-    lines += [_line(_verb(plan, change, done=done), change.name, _COLOURS[change.action]) + _details(plan, change) for change in plan.changes]
-    lines += [_line("refused", name, "red") + f"\n            {_REFUSED}" for name in sorted(plan.spared)]
+    if not done:
+        lines.append(click.style(f"  {'action':<9} {'model':<{width}}  files     to copy", dim=True))
+    for change in plan.changes:
+        costs = "" if done else _costs(plan, change)
+        lines.append(_line(_verb(plan, change, done=done), change.name, _COLOURS[change.action], width if costs else 0) + costs + _details(plan, change))
+    lines += [f"{_line('refused', name, 'red')}\n            {_REFUSED}" for name in sorted(plan.spared)]
     return "\n".join(lines)
+
+
+def _costs(plan: Plan, change: Change) -> str:
+    """How many files a model has, and how many bytes would be copied for it."""
+    if change.entry is None:
+        return ""
+    copied = size_text(bytes_to_copy(plan, change)) if change in plan.written else "-"
+    return f"  {len(change.entry.files):>5}  {copied:>10}"
 
 
 def format_diffs(plan: Plan) -> str:
@@ -30,8 +47,8 @@ def format_diffs(plan: Plan) -> str:
     return "\n".join(line for change in plan.changes for diff in text_diffs(plan.root, change) for line in _diff_lines(diff))
 
 
-def _line(verb: str, name: str, colour: str | None) -> str:
-    return f"  {click.style(f'{verb:<9}', fg=colour)} {printable(name)}"
+def _line(verb: str, name: str, colour: str | None, width: int = 0) -> str:
+    return f"  {click.style(f'{verb:<9}', fg=colour)} {printable(name):<{width}}"
 
 
 def _verb(plan: Plan, change: Change, *, done: bool) -> str:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from tritongen.repository.copying import can_clone, source_size
-from tritongen.repository.entry import CopiedFile, Entry, TextFile
-from tritongen.repository.plan import Plan
+from tritongen.repository.entry import CopiedFile, TextFile
+from tritongen.repository.plan import Change, Plan
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
 
 
-def copied_files(plan: Plan) -> Iterator[tuple[Entry, PurePosixPath, CopiedFile]]:
+def copied_files(plan: Plan, changes: Iterable[Change]) -> Iterator[CopiedFile]:
     """The files whose content has to be copied into the repository: those that are there already, or lie in it, are linked. Artifacts are always copied."""
-    for change in plan.written:
+    for change in changes:
         assert change.entry is not None
         for path, file in change.entry.files.items():
             if isinstance(file, CopiedFile) and path not in change.unchanged and not file.source.is_relative_to(plan.root):
-                yield change.entry, path, file
-        yield from ((change.entry, path, file) for path, file in change.entry.artifacts.items() if isinstance(file, CopiedFile))
+                yield file
+        yield from (file for file in change.entry.artifacts.values() if isinstance(file, CopiedFile))
 
 
-def bytes_to_copy(plan: Plan) -> int:
-    """How many bytes of files `apply_plan` copies. Raises RepositoryError where one is gone."""
-    return sum(source_size(file) for _, _, file in copied_files(plan))
+def bytes_to_copy(plan: Plan, change: Change | None = None) -> int:
+    """How many bytes of files `apply_plan` copies: for all models that it writes, or for one of them. Raises RepositoryError where one is gone."""
+    return sum(source_size(file) for file in copied_files(plan, plan.written if change is None else [change]))
 
 
 def bytes_needed(plan: Plan) -> int:
@@ -50,7 +50,7 @@ def lacks_room(plan: Plan, folder: Path) -> bool:
         return False
     devices: dict[int, bool] = {}
     needed = 0
-    for _, _, file in copied_files(plan):
+    for file in copied_files(plan, plan.written):
         status = file.source.stat()
         if status.st_dev not in devices:
             devices[status.st_dev] = can_clone(file.source, folder)
