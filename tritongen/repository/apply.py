@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritongen.errors import RepositoryError
-from tritongen.repository.comparing import artifacts_of
 from tritongen.repository.copying import Progress
 from tritongen.repository.plan import Action, Change, Plan, replan
 from tritongen.repository.refusals import changed_meanwhile, conflict, disk_refuses, no_room
@@ -148,7 +147,7 @@ def _place(work: _Work, change: Change, staged: Path, beside: Path) -> None:
     assert change.entry is not None
     root = work.plan.root
     for path in change.entry.artifacts:
-        artifact = artifacts_of(root, change.name) / path
+        artifact = work.plan.artifacts_root / change.name / path
         artifact.parent.mkdir(parents=True, exist_ok=True)
         (beside / "artifacts" / change.name / path).replace(artifact)
     _drop_artifacts(work.plan, change)
@@ -165,7 +164,7 @@ def _place(work: _Work, change: Change, staged: Path, beside: Path) -> None:
 
 def _drop_artifacts(plan: Plan, change: Change) -> None:
     """Remove the artifacts of a model that are no longer wanted, and the folders that are empty then."""
-    folder = artifacts_of(plan.root, change.name)
+    folder = plan.artifacts_root / change.name
     for path in change.stale:
         (folder / path).unlink()
         for parent in (folder / path).parents:

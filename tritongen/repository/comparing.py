@@ -22,9 +22,9 @@ class Compared:
     same: tuple[PurePosixPath, ...]
 
 
-def artifacts_of(root: Path, name: str) -> Path:
-    """Where a model's files lie that Triton must not see: beside the repository."""
-    return root.with_name(root.name + ".artifacts") / name
+def artifacts_beside(root: Path) -> Path:
+    """Where the files lie that belong to the repository at `root` and that Triton must not see; a folder for each model."""
+    return root.with_name(root.name + ".artifacts")
 
 
 def stamp_of(folder: Path) -> Stamp | None:

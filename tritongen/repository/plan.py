@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
-from tritongen.repository.comparing import CONFIG, artifacts_of, compare_folder, foreign_work, is_carried, listing, others_work, stale_artifacts, stamp_of
+from tritongen.repository.comparing import CONFIG, artifacts_beside, compare_folder, foreign_work, is_carried, listing, others_work, stale_artifacts, stamp_of
 from tritongen.repository.entry import Entry
 
 
@@ -69,6 +69,11 @@ class Plan:
     force: bool = False
     prune: bool = False
     spared: frozenset[str] = frozenset()
+
+    @property
+    def artifacts_root(self) -> Path:
+        """Where files lie that Triton must not see."""
+        return artifacts_beside(self.root)
 
     def with_action(self, *actions: Action) -> tuple[Change, ...]:
         """The changes of these kinds."""
@@ -173,7 +178,7 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
     found = listing(folder)
     carried = tuple(path for path in found if is_carried(path, entry, stamp))
     compared = compare_folder(folder, [path for path in found if path not in carried], entry.files)
-    artifacts = artifacts_of(root, entry.name)
+    artifacts = artifacts_beside(root) / entry.name
     aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
     stale = stale_artifacts(artifacts, entry.artifacts, stamp)
     differences = [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
@@ -194,7 +199,7 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
         return []  # such as lost+found: what may not be read was not made by this user
     if stamp is None:
         return []
-    stale = stale_artifacts(artifacts_of(root, name), {}, stamp)
+    stale = stale_artifacts(artifacts_beside(root) / name, {}, stamp)
     if prune:
         others, edited = others_work(folder, stamp)
         if others:
