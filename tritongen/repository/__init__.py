@@ -1,11 +1,11 @@
 """Model repositories on disk: an `Entry` in memory becomes a `Plan`, and `apply_plan` makes the disk look like it."""
 
 from tritongen.repository.apply import Applied, apply_plan
-from tritongen.repository.comparing import config_sha256
+from tritongen.repository.comparing import config_sha256, stamp_of
 from tritongen.repository.diffs import FileDiff, text_diffs
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.plan import Action, Change, Plan, make_plan
+from tritongen.repository.plan import Action, Change, Plan, make_plan, unreadable
 from tritongen.repository.refusals import conflict
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.staging import recover
@@ -33,5 +33,7 @@ __all__ = [
     "read_stamp",
     "recover",
     "size_text",
+    "stamp_of",
     "text_diffs",
+    "unreadable",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tritongen.errors import RepositoryError
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
-from tritongen.repository import CopiedFile, Made, config_sha256, file_sha256, read_stamp
+from tritongen.repository import CopiedFile, Made, config_sha256, file_sha256, stamp_of, unreadable
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
@@ -24,8 +26,9 @@ class Stored:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the files are there, and as they were written."""
-        return _MODEL in self.hashes and all((self.folder / name).is_file() and file_sha256(self.folder / name) == sha for name, sha in self.hashes.items())
+        """Whether the files are there, and as they were written. Raises RepositoryError where one cannot be read."""
+        with _reading(self.folder):
+            return _MODEL in self.hashes and all((self.folder / name).is_file() and file_sha256(self.folder / name) == sha for name, sha in self.hashes.items())
 
     def files(self, number: int) -> dict[PurePosixPath, CopiedFile]:
         """The files as those of version `number`, by path in the model's folder."""
@@ -47,10 +50,12 @@ class Shelf:
 
 
 def read_shelf(root: Path, name: str) -> Shelf:
-    """What the stamp of the model `name` in the repository at `root` says; empty where there is none. Raises OSError where its config cannot be read."""
-    config = root / name / "config.pbtxt"
-    stamp = read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
-    basis = config_sha256(root / name)
+    """What the stamp of the model `name` in the repository at `root` says; empty where there is none.
+
+    Raises RepositoryError where its config cannot be read.
+    """
+    with _reading(root):
+        stamp, basis = stamp_of(root / name), config_sha256(root / name)
     if stamp is None:
         return Shelf({}, {}, basis)
     artifacts = root.with_name(f"{root.name}.artifacts") / name
@@ -60,6 +65,15 @@ def read_shelf(root: Path, name: str) -> Shelf:
         flat = _MODEL in stamp.artifacts
         stored[number] = Stored(artifacts, dict(stamp.artifacts)) if flat else Stored(artifacts / str(number), _below(number, stamp.artifacts))
     return Shelf(stored, stamp.made, basis)
+
+
+@contextlib.contextmanager
+def _reading(place: Path) -> Iterator[None]:
+    """Says of what the operating system does not let us read in the repository that it does not."""
+    try:
+        yield
+    except OSError as error:
+        raise RepositoryError([unreadable(error, place)]) from error
 
 
 def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:
@@ -74,7 +88,10 @@ def _below(version: int, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixP
 def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int, dict[PurePosixPath, CopiedFile]]:
     """The version folder that a model's `source` goes to, and the files of earlier versions that stay.
 
-    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not.
+    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not. An earlier
+    version stays as long as it is as it was written: one that was deleted by hand is not missed.
+
+    Raises RepositoryError where a file cannot be read.
     """
     if model.version != "auto":
         return model.version, {}
@@ -82,4 +99,4 @@ def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int
     version = newest if newest and shelf.stored[newest].hashes == dict(files.hashes) else newest + 1
     # Of a plan only the newest source is kept, so that an older one could not be built again.
     kept = [] if model.backend == "tensorrt" else [number for number in shelf.stored if version - model.versions.count < number < version]
-    return version, {path: file for number in kept for path, file in shelf.stored[number].files(number).items()}
+    return version, {path: file for number in kept if shelf.stored[number].is_intact for path, file in shelf.stored[number].files(number).items()}

@@ -132,6 +132,24 @@ def test_keep_going_has_nothing_to_go_on_with_where_all_models_are_wrong(two, tr
     assert tree(two) == before
 
 
+@pytest.mark.parametrize("options", [[], ["--check"], ["--dry-run"], ["--prune"], ["--keep-going"]])
+def test_a_config_that_may_not_be_read_is_one_finding(two, tritongen, monkeypatch, options):
+    read_text, read_bytes = Path.read_text, Path.read_bytes
+
+    def refused(path):
+        if path.parts[-3:] == ("model_repository", "b", "config.pbtxt"):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", lambda path, *rest, **keys: refused(path) or read_text(path, *rest, **keys))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: refused(path) or read_bytes(path))
+    for version in ("", ", version: auto"):
+        write(two, "name: a, source: m.onnx", f"name: b, source: m.onnx, batching: {{max: 3}}{version}")
+        result = tritongen("render", two / "spec.yaml", *options)
+        assert result.code == 2
+        assert "TG040" in result.err
+        assert "Permission denied" in result.err
+
+
 def test_a_bar_shows_how_far_large_files_are(tmp_path, tritongen, monkeypatch):
     """Only on a terminal, and only where there is much to copy."""
     networks.mlp(tmp_path / "m.onnx")
