@@ -88,8 +88,8 @@ def _below(version: int, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixP
 def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int, dict[PurePosixPath, CopiedFile]]:
     """The version folder that a model's `source` goes to, and the files of earlier versions that stay.
 
-    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not. An earlier
-    version stays as long as it is as it was written: one that was deleted by hand is not missed.
+    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not. An
+    earlier version stays as long as it is as it was written: one that was deleted by hand is not missed.
 
     Raises RepositoryError where a file cannot be read.
     """
