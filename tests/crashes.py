@@ -43,7 +43,7 @@ models:
   - {{name: same, source: old.onnx}}
   - {{name: split, source: split/{weights}.onnx}}
   - {{name: plan, source: old.onnx, backend: tensorrt, batching: {{max: {most}}}, instances: [{{kind: gpu}}]}}
-  - {{name: {name}, source: old.onnx}}
+  - {{name: {name}, source: old.onnx, backend: tensorrt, instances: [{{kind: gpu}}]}}
 """
 
 

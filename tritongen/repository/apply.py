@@ -132,26 +132,33 @@ def _write(work: _Work, *, link: bool, progress: Progress | None) -> None:
             for folder in {staged, beside}:
                 sync_filesystem(folder)
         for change in plan.written:
-            _place(work, change, staged, beside)
+            _place_artifacts(plan, change, beside / "artifacts" / change.name, durable=not link)
+            _place(work, change, staged)
             work.done.append(change.name)
         for change in plan.pruned:
-            (plan.root / change.name).rename(staged / "gone" / change.name)
+            # The model goes last: what it is made of is known from its stamp, to the next render too.
             _drop_artifacts(plan, change)
+            (plan.root / change.name).rename(staged / "gone" / change.name)
             work.done.append(change.name)
         if not link:
             sync_folder(plan.root)
 
 
-def _place(work: _Work, change: Change, staged: Path, beside: Path) -> None:
-    """Put a staged model where servers look. Artifacts go first: a plan's source must not be older than its config."""
+def _place_artifacts(plan: Plan, change: Change, staged: Path, *, durable: bool) -> None:
+    """Put a model's artifacts beside the repository, before the model itself: a plan's source must not be older than its config."""
     assert change.entry is not None
-    root = work.plan.root
     for path in change.entry.artifacts:
-        artifact = work.plan.artifacts_root / change.name / path
+        artifact = plan.artifacts_root / change.name / path
         artifact.parent.mkdir(parents=True, exist_ok=True)
-        (beside / "artifacts" / change.name / path).replace(artifact)
-    _drop_artifacts(work.plan, change)
-    fresh, target = staged / "new" / change.name, root / change.name
+        (staged / path).replace(artifact)
+        if durable:
+            sync_folder(artifact.parent)
+    _drop_artifacts(plan, change)
+
+
+def _place(work: _Work, change: Change, staged: Path) -> None:
+    """Put a staged model where servers look."""
+    fresh, target = staged / "new" / change.name, work.plan.root / change.name
     if change.action is Action.CREATE:
         fresh.rename(target)
     elif not exchange(fresh, target):
