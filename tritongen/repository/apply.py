@@ -18,11 +18,8 @@ from tritongen.repository.plan import Action, Change, Plan, replan
 from tritongen.repository.refusals import changed_meanwhile, conflict, disk_refuses, no_room
 from tritongen.repository.room import lacks_room
 from tritongen.repository.stage import stage
-from tritongen.repository.staging import clear, leftovers, locked, staging, staging_place
+from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, staging, staging_place
 from tritongen.repository.system import exchange, sync_filesystem, sync_folder
-
-LOCK_WAIT_S = 60.0
-"""How long a render waits for another one that writes the same repository."""
 
 
 @dataclass(frozen=True)
@@ -170,11 +167,11 @@ def _place(work: _Work, change: Change, staged: Path) -> None:
 
 
 def _drop_artifacts(plan: Plan, change: Change) -> None:
-    """Remove the artifacts of a model that are no longer wanted, and the folders that are empty then."""
+    """Remove the artifacts of a model that are no longer wanted, and folders that are empty then, or that a killed render emptied."""
     folder = plan.artifacts_root / change.name
     for path in change.stale:
         (folder / path).unlink()
-        for parent in (folder / path).parents:
-            if parent == plan.root.parent or any(parent.iterdir()):
-                break
-            parent.rmdir()
+    below = sorted((path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()), reverse=True) if folder.is_dir() else []
+    for empty in (*below, folder, plan.artifacts_root):
+        with contextlib.suppress(OSError):  # not empty, or not there
+            empty.rmdir()

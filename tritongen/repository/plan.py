@@ -15,6 +15,7 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.comparing import CONFIG, artifacts_beside, compare_folder, foreign_work, is_carried, listing, others_work, stale_artifacts, stamp_of
 from tritongen.repository.entry import Entry
+from tritongen.repository.staging import LOCK_WAIT_S, looked_at
 
 
 class Action(enum.Enum):
@@ -115,25 +116,30 @@ def make_plan(root: Path, entries: Sequence[Entry], *, force: bool = False, prun
         prune: remove models that we made and that are no longer asked for. One with files of others in it is a conflict, whatever `force` says.
         spared: names of further models that are asked for, whose folders stay as they are.
 
-    Raises RepositoryError where `root` cannot be a repository or cannot be read.
+    Raises RepositoryError where `root` cannot be a repository or cannot be read, and where another render writes it and does not end.
     """
     # A root that is a link: what is staged must lie beside the folder itself, on its filesystem.
     root = root.resolve()
     try:
-        _check_root(root)
-        names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.is_symlink()) if root.is_dir() else []
-        changes = [_compare(root, entry, names, force=force) for entry in entries]
-        asked = {*spared, *(entry.name for entry in entries)}
-        changes += [change for name in names if name not in asked for change in _orphan(root, name, force=force, prune=prune)]
+        with looked_at(root, wait_s=LOCK_WAIT_S):
+            return _planned(root, entries, force=force, prune=prune, spared=spared)
     except OSError as error:
         raise RepositoryError([unreadable(error, root)]) from error
-    return Plan(root, tuple(changes), force, prune, frozenset(spared))
 
 
 def replan(plan: Plan) -> Plan:
-    """The same for the disk as it is now, without the models in `spared`. Raises RepositoryError as `make_plan` does."""
+    """The same for the disk as it is now, for whoever holds the repository. Raises RepositoryError where it cannot be a repository, OSError."""
     entries = [change.entry for change in plan.changes if change.entry is not None]
-    return make_plan(plan.root, entries, force=plan.force, prune=plan.prune, spared=plan.spared)
+    return _planned(plan.root, entries, force=plan.force, prune=plan.prune, spared=plan.spared)
+
+
+def _planned(root: Path, entries: Sequence[Entry], *, force: bool, prune: bool, spared: Collection[str]) -> Plan:
+    _check_root(root)
+    names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.is_symlink()) if root.is_dir() else []
+    changes = [_compare(root, entry, names, force=force) for entry in entries]
+    asked = {*spared, *(entry.name for entry in entries)}
+    changes += [change for name in names if name not in asked for change in _orphan(root, name, force=force, prune=prune)]
+    return Plan(root, tuple(changes), force, prune, frozenset(spared))
 
 
 def unreadable(error: OSError, root: Path) -> Diagnostic:

@@ -83,15 +83,21 @@ def _prefix(repository: str) -> str:
 
 def _is_ours(entry: os.DirEntry[str], repository: str) -> bool:
     prefix = _prefix(repository)
-    named = entry.name.startswith(prefix) and re.fullmatch(r"[0-9a-f]{16}", entry.name[len(prefix) :])
-    return bool(named) and entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    if not entry.name.startswith(prefix) or not re.fullmatch(r"[0-9a-f]{16}", entry.name[len(prefix) :]):
+        return False
+    try:
+        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    except FileNotFoundError:
+        return False  # its process has just removed it
 
 
 def _is_abandoned(folder: Path) -> bool:
     try:
         descriptor = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return folder.is_dir() and not any(folder.iterdir())
+        with contextlib.suppress(FileNotFoundError):
+            return not any(folder.iterdir())
+        return False
     except OSError:
         return False
     try:

@@ -20,6 +20,8 @@ from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock
 
 _PARTS = ("new", "artifacts", "old", "gone")
 _PAUSE_S = 0.05
+LOCK_WAIT_S = 60.0
+"""How long a render waits for another one that writes the same repository."""
 
 
 @contextlib.contextmanager
@@ -63,7 +65,7 @@ def leftovers(root: Path) -> list[Path]:
     return [leftover for place in places if os.access(place, os.R_OK | os.X_OK) for leftover in find_leftovers(place, root.name)]
 
 
-def recover(root: Path, *, wait_s: float = 60.0) -> None:
+def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
     """Put right what a killed render of the repository at `root` left: a model out of its place is put back, the rest is removed.
 
     Raises RepositoryError where another render writes and does not end within `wait_s` seconds, and where the disk refuses.
@@ -96,17 +98,48 @@ def locked(root: Path, *, wait_s: float) -> Iterator[bool]:
     deadline = time.monotonic() + wait_s
     while True:
         root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            hold = try_lock(descriptor)
-            if hold is not Hold.BUSY and _leads_to(root, descriptor):
+        with _held(root, shared=False) as hold:
+            if hold is not None:
                 yield hold is Hold.HELD
                 return
-        finally:
-            os.close(descriptor)
-        if time.monotonic() > deadline:
-            raise RepositoryError([_busy(root, wait_s)])
-        time.sleep(_PAUSE_S)
+        _pause(root, deadline, wait_s)
+
+
+@contextlib.contextmanager
+def looked_at(root: Path, *, wait_s: float) -> Iterator[None]:
+    """Keep renders from writing a repository while it is read: half of a model's files from before a swap and half from after it would look like an edit.
+
+    Nothing is held where its folder is missing, or its filesystem has no locks. Raises as `locked` does.
+    """
+    deadline = time.monotonic() + wait_s
+    while root.is_dir():
+        with _held(root, shared=True) as hold:
+            if hold is not None:
+                yield
+                return
+        _pause(root, deadline, wait_s)
+    yield
+
+
+@contextlib.contextmanager
+def _held(root: Path, *, shared: bool) -> Iterator[Hold | None]:
+    """A lock on a folder that is there, until the block ends; None where another process holds it, or has removed the folder meanwhile."""
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        hold = try_lock(descriptor, shared=shared)
+        yield None if hold is Hold.BUSY or not _leads_to(root, descriptor) else hold
+    finally:
+        os.close(descriptor)
+
+
+def _pause(root: Path, deadline: float, waited_s: float) -> None:
+    if time.monotonic() > deadline:
+        raise RepositoryError([_busy(root, waited_s)])
+    time.sleep(_PAUSE_S)
 
 
 def _leads_to(root: Path, descriptor: int) -> bool:

@@ -29,10 +29,13 @@ class Hold(enum.Enum):
     IMPOSSIBLE = "impossible"
 
 
-def try_lock(descriptor: int) -> Hold:
-    """Ask for a lock on an open file or folder without waiting. It goes with the last descriptor, and so with a process that is killed."""
+def try_lock(descriptor: int, *, shared: bool = False) -> Hold:
+    """Ask for a lock on an open file or folder without waiting, for oneself or `shared` with others who only look.
+
+    It goes with the last descriptor, and so with a process that is killed. Raises OSError.
+    """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return Hold.BUSY
     except OSError as error:

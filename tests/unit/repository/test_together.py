@@ -94,6 +94,22 @@ def test_a_render_that_waits_too_long_says_so(tmp_path):
         assert len(apply_plan(rendering.plan, wait_s=0.2).written) == 3
 
 
+def test_nobody_looks_while_another_render_writes(tmp_path, monkeypatch):
+    """Half of a folder from before a swap and half from after it looks like somebody's edit. Two that only look do not wait for each other."""
+    networks.mlp(tmp_path / "m.onnx")
+    with plan_render(write(tmp_path), output=tmp_path / "repo") as rendering:
+        apply_plan(rendering.plan)
+    monkeypatch.setattr("tritongen.repository.plan.LOCK_WAIT_S", 0.2)
+    holder = os.open(tmp_path / "repo", os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_SH)
+    assert make_plan(tmp_path / "repo", rendering.entries).is_clean
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    with pytest.raises(RepositoryError, match="another render has been writing"):
+        make_plan(tmp_path / "repo", rendering.entries)
+    os.close(holder)
+    assert make_plan(tmp_path / "repo", rendering.entries).is_clean
+
+
 def test_what_another_render_did_in_between_is_seen(tmp_path):
     """Two renders of one spec: the second finds its work done, and reports what it found."""
     networks.mlp(tmp_path / "m.onnx")
