@@ -84,9 +84,9 @@ def test_fifty_times_two_renders_at_once(memory):
 def test_a_render_that_waits_too_long_says_so(tmp_path):
     networks.mlp(tmp_path / "m.onnx")
     (tmp_path / "repo").mkdir()
-    holder = os.open(tmp_path / "repo", os.O_RDONLY)
-    fcntl.flock(holder, fcntl.LOCK_EX)
     with plan_render(write(tmp_path), output=tmp_path / "repo") as rendering:
+        holder = os.open(tmp_path / "repo", os.O_RDONLY)
+        fcntl.flock(holder, fcntl.LOCK_EX)
         with pytest.raises(RepositoryError, match="another render has been writing") as error:
             apply_plan(rendering.plan, wait_s=0.2)
         assert [finding.code for finding in error.value.diagnostics] == ["TG048"]
