@@ -30,7 +30,7 @@ test: lint
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -m fuzz
 
-# Ten minutes of requests over both protocols, blocking and for asyncio.
+# Ten minutes of requests over both protocols, blocking and for asyncio; 300 changes under a polling server; hundreds of killed renders.
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak
 

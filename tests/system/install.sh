@@ -2,8 +2,8 @@
 # Debian packages that `make test-system` needs; installs only what is missing.
 set -eu
 missing=""
-for program in strace chromium busybox shellcheck; do
-    command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
+for pair in strace:strace chromium:chromium busybox:busybox shellcheck:shellcheck mkfs.xfs:xfsprogs mkfs.exfat:exfatprogs mount.exfat-fuse:exfat-fuse; do
+    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
 done
 [ -z "$missing" ] && exit 0
 apt-get update -qq

@@ -73,6 +73,7 @@ def build_entry(
     labels: Mapping[str, bytes],
     spec_name: str,
     tritongen_version: str,
+    basis: str | None = None,
 ) -> Entry:
     """All files of the model's folder.
 
@@ -86,6 +87,7 @@ def build_entry(
         labels: content of the label files, by output.
         spec_name: file name of the spec, for the header.
         tritongen_version: likewise.
+        basis: for a model that is made from what its folder holds: see `Entry`.
     """
     contents: dict[PurePosixPath, EntryFile] = {**previous}
     artifacts: dict[PurePosixPath, EntryFile] = {}
@@ -108,4 +110,4 @@ def build_entry(
         .render(name=model.name, tritongen_version=tritongen_version, spec_name=spec_name, remarks=compiled.remarks)
     )
     contents[CONFIG] = TextFile(stamp_text(header, print_pbtxt(compiled.config), contents, artifacts, made).encode())
-    return Entry(model.name, contents, artifacts)
+    return Entry(model.name, contents, artifacts, basis=basis)

@@ -15,6 +15,7 @@ from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.origins import origin
 from tritongen.repository import CopiedFile, Entry, TextFile
+from tritongen.repository.copying import source_size
 from tritongen.repository.scan import FileFacts, ModelFolder
 from tritongen.rules import RULES, ModelContext, ModelFile, ServerFacts
 from tritongen.rules.rule import Finding, Rule
@@ -75,7 +76,7 @@ def _context(entry: Entry, files: Mapping[int, ProvenFile], release: Release | N
     facts: dict[str, FileFacts] = {}
     for path, file in entry.files.items():
         facts |= {parent.as_posix(): FileFacts("folder") for parent in path.parents if parent.name}
-        size = len(file.content) if isinstance(file, TextFile) else file.source.stat().st_size if isinstance(file, CopiedFile) else None
+        size = len(file.content) if isinstance(file, TextFile) else source_size(file) if isinstance(file, CopiedFile) else None
         if size is not None:
             facts[path.as_posix()] = FileFacts("file", size)
     folder = ModelFolder(entry.name, Path(entry.name), facts, text.content)

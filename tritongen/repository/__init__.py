@@ -1,9 +1,16 @@
 """Model repositories on disk: an `Entry` in memory becomes a `Plan`, and `apply_plan` makes the disk look like it."""
 
-from tritongen.repository.apply import Applied, apply_plan
+from tritongen.repository.actions import Action
+from tritongen.repository.apply import Applied, apply_plan, conflicts
+from tritongen.repository.comparing import config_sha256, stamp_of
+from tritongen.repository.diffs import FileDiff, text_diffs
+from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.plan import Action, Change, Plan, SharedChange, make_plan
-from tritongen.repository.stamp import Made, Stamp, file_sha256, read_stamp
+from tritongen.repository.plan import Change, Plan, make_plan, unreadable
+from tritongen.repository.room import bytes_to_copy, size_text
+from tritongen.repository.shared import SharedChange
+from tritongen.repository.staging import recover
+from tritongen.repository.stamp import Made, Stamp, read_stamp
 
 __all__ = [
     "Action",
@@ -12,6 +19,7 @@ __all__ = [
     "CopiedFile",
     "Entry",
     "EntryFile",
+    "FileDiff",
     "KeptFile",
     "Made",
     "Plan",
@@ -19,7 +27,15 @@ __all__ = [
     "Stamp",
     "TextFile",
     "apply_plan",
+    "bytes_to_copy",
+    "config_sha256",
+    "conflicts",
     "file_sha256",
     "make_plan",
     "read_stamp",
+    "recover",
+    "size_text",
+    "stamp_of",
+    "text_diffs",
+    "unreadable",
 ]

@@ -1,230 +1,188 @@
 """Make the disk look like a plan.
 
 A model's folder is staged whole beside the repository (Triton takes every folder *in* it for a model) and put in place with one rename, or, where a folder
-is there
-already, with one `renameat2(RENAME_EXCHANGE)`: a server that polls the repository sees the old model or the new one, never half of one.
+is there already, with one `renameat2(RENAME_EXCHANGE)`: a server that polls the repository sees the old model or the new one, never half of one. All of it is
+on the disk before its name is, and the old one is deleted after that, so that this holds for a crash of the machine too.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
-import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic, Location
+from tritongen.diagnostics import Diagnostic
 from tritongen.errors import RepositoryError
-from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
-from tritongen.repository.plan import Action, Change, Plan
-from tritongen.repository.writing import write_whole
-
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-_FICLONE = 0x40049409
-"""Linux's ioctl for copying a file by reference, on filesystems that can (Btrfs, XFS)."""
+from tritongen.repository.actions import Action
+from tritongen.repository.copying import Progress
+from tritongen.repository.plan import Change, Plan, replan
+from tritongen.repository.refusals import changed_meanwhile, conflict, disk_refuses, no_room
+from tritongen.repository.room import lacks_room
+from tritongen.repository.shared import shared_conflict, write_shared
+from tritongen.repository.stage import stage
+from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, staging, staging_place
+from tritongen.repository.system import exchange, sync_filesystem, sync_folder
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What was done. `notes` say what a user should know, such as a filesystem that cannot swap folders in one step."""
+    """What was done.
 
-    written: tuple[str, ...] = ()
-    pruned: tuple[str, ...] = ()
+    Attributes:
+        plan: what the disk needed when it was written; another render may have changed it since the plan was made.
+        notes: what a user should know, such as a filesystem that cannot swap folders in one step.
+    """
+
+    plan: Plan
     notes: tuple[str, ...] = ()
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of the models whose folders were made or replaced."""
+        return tuple(change.name for change in self.plan.written)
 
-def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applied:
-    """Write what the plan says, model by model; with `prune`, remove the orphans too.
+    @property
+    def pruned(self) -> tuple[str, ...]:
+        """Names of the models that were removed."""
+        return tuple(change.name for change in self.plan.pruned)
 
-    `link` is for a repository that lives no longer than its sources stay as they are: large files are hard-linked where they can be, instead of copied.
 
-    Raises RepositoryError, with nothing written, where the plan has conflicts; and where the disk refuses, with the models that were not reached left as
-    they were.
+@dataclass
+class _Work:
+    """One run of `apply_plan`: what was done so far."""
+
+    plan: Plan
+    done: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def apply_plan(plan: Plan, *, link: bool = False, skip_conflicts: bool = False, wait_s: float = LOCK_WAIT_S, progress: Progress | None = None) -> Applied:
+    """Write what the plan says, model by model, holding the repository against other renders; remove the orphans where the plan prunes.
+
+    The plan is made anew once the repository is held, so that what another render wrote in between is not undone unseen. What a killed render left is cleared
+    away first.
+
+    Args:
+        plan: what `make_plan` found.
+        link: for a repository that lives no longer than its sources stay as they are: large files are hard-linked where they can be, instead of copied, and
+            nothing is forced to the disk.
+        skip_conflicts: leave the models that have conflicts as they are, and write the others.
+        wait_s: seconds to wait for another render that writes.
+        progress: told how many bytes of large files more are in place.
+
+    Raises:
+        RepositoryError: with nothing written, where the plan has conflicts, there is no room, a source changed, or another render writes and does not end; and
+            where the disk refuses, with the models that were not reached left as they were.
     """
-    if plan.has_conflicts:
-        raise RepositoryError(_conflicts(plan))
-    changes = plan.with_action(Action.CREATE, Action.REPLACE)
-    orphans = plan.with_action(Action.ORPHAN) if prune else ()
-    if not changes and not orphans and not plan.shared:
-        return Applied()
-    notes: list[str] = []
+    _refuse_conflicts(plan, skip_conflicts=skip_conflicts)
+    work = _Work(plan)
     try:
-        plan.root.mkdir(parents=True, exist_ok=True)
-        with _staging(plan.root) as staging:
-            for change in changes:
-                _stage(plan, staging, change, link=link)
-            _sync_filesystem(staging)
-            _write_shared(plan)
-            for change in changes:
-                _place(plan, staging, change, notes)
-            for change in orphans:
-                (plan.root / change.name).rename(staging / "old" / change.name)
+        if not plan.writes and not leftovers(plan.root):
+            return Applied(plan)
+        missing = [folder for folder in (plan.root, *plan.root.parents) if not folder.exists()]
+        with locked(plan.root, wait_s=wait_s) as is_held, _taken_away_again(missing):
+            if not is_held:
+                work.notes.append(f"{plan.root}: this filesystem has no locks for folders; no second render must write here at the same time")
+            clear(plan.root)
+            work.plan = replan(plan)
+            _refuse_conflicts(work.plan, skip_conflicts=skip_conflicts)
+            if stale := changed_meanwhile(work.plan):
+                raise RepositoryError(stale)
+            _write(work, link=link, progress=progress)
     except OSError as error:
-        raise RepositoryError([_refused(plan, error)]) from error
-    return Applied(tuple(change.name for change in changes), tuple(change.name for change in orphans), tuple(notes))
+        raise RepositoryError([disk_refuses(work.plan, error, work.done)]) from error
+    return Applied(work.plan, tuple(work.notes))
 
 
-def _conflicts(plan: Plan) -> list[Diagnostic]:
-    found = [
-        Diagnostic(
-            "TG043",
-            f"model '{change.name}' would be overwritten: {'; '.join(change.reasons)}",
-            Location(str(plan.root / change.name)),
-            hint="move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
-            if change.forcible
-            else "remove it, or move it away: --force replaces folders only",
-            model=change.name,
-        )
-        for change in plan.with_action(Action.CONFLICT)
-    ]
-    for shared in plan.shared:
-        if shared.action is Action.CONFLICT:
-            hint = "what it does is in the spec (models.tensorrt.build) and in its environment variables; overwrite it with --force"
-            place = Location(str(plan.artifacts_root / shared.path))
-            found.append(
-                Diagnostic(
-                    "TG043", f"{shared.path} would be overwritten: {shared.reason}", place, hint=hint if shared.forcible else "remove it, or move it away"
-                )
-            )
-    return found
+def _refuse_conflicts(plan: Plan, *, skip_conflicts: bool) -> None:
+    if plan.has_conflicts and not skip_conflicts:
+        raise RepositoryError(conflicts(plan))
 
 
-def _refused(plan: Plan, error: OSError) -> Diagnostic:
-    message = f"cannot write the model repository: {error.strerror or error}"
-    hint = "check that the place exists and may be written to, or choose another with -o"
-    if error.errno == errno.ENOSPC:
-        hint = "free some space; nothing that was there is lost"
-    elif error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-        message, hint = "another render is writing the same model repository", "run it again when that one is done"
-    return Diagnostic("TG044", message, Location(str(error.filename or plan.root)), hint=hint)
+def conflicts(plan: Plan) -> list[Diagnostic]:
+    """A finding for everything that holds somebody's work."""
+    found = [conflict(plan, change) for change in plan.conflicts]
+    return [*found, *(shared_conflict(plan.artifacts_root, change) for change in plan.shared_conflicts)]
 
 
 @contextlib.contextmanager
-def _staging(root: Path) -> Iterator[Path]:
-    """A folder beside `root`, on the same filesystem, gone afterwards."""
-    staging = Path(tempfile.mkdtemp(prefix=f".{root.name}.tritongen-", dir=root.parent))
+def _taken_away_again(folders: Sequence[Path]) -> Iterator[None]:
+    """Remove folders that were made for a repository into which nothing could be written, the innermost first; what is not empty stays."""
     try:
-        for part in ("new", "artifacts", "old"):
-            (staging / part).mkdir()
-        yield staging
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        yield
+    except BaseException:
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
 
 
-def _stage(plan: Plan, staging: Path, change: Change, *, link: bool) -> None:
-    """Write all of a model's files where no server looks."""
-    assert change.entry is not None
-    _write_files(staging / "artifacts" / change.name, change.entry.artifacts, link=link)
-    staged = staging / "new" / change.name
-    _write_files(staged, change.entry.files, link=link)
-    for path in change.carried:
-        (staged / path).parent.mkdir(parents=True, exist_ok=True)
-        os.link(plan.root / change.name / path, staged / path, follow_symlinks=False)
+def _write(work: _Work, *, link: bool, progress: Progress | None) -> None:
+    plan = work.plan
+    for script in plan.shared_written:
+        write_shared(plan.artifacts_root, script)
+    if not plan.written and not plan.pruned:
+        return
+    place = staging_place(plan.root)
+    if place == plan.root:
+        why = "its parent is another filesystem, or cannot be written to"
+        work.notes.append(f"{plan.root}: models were staged inside it, since {why}; a server that polls it may say that the staging folder is no model")
+    aside = any(change.entry is not None and change.entry.artifacts for change in plan.written) and place != plan.root.parent
+    with contextlib.ExitStack() as stack:
+        staged = stack.enter_context(staging(place, plan.root))
+        beside = stack.enter_context(staging(plan.root.parent, plan.root)) if aside else staged
+        if not link and lacks_room(plan, staged):
+            raise RepositoryError([no_room(plan, staged)])
+        for change in plan.written:
+            stage(plan, change, staged / "new" / change.name, beside / "artifacts" / change.name, link=link, progress=progress)
+        if not link:
+            for folder in {staged, beside}:
+                sync_filesystem(folder)
+        for change in plan.written:
+            _place_artifacts(plan, change, beside / "artifacts" / change.name, durable=not link)
+            _place(work, change, staged)
+            work.done.append(change.name)
+        for change in plan.pruned:
+            # The model goes last: what it is made of is known from its stamp, to the next render too.
+            _drop_artifacts(plan, change)
+            (plan.root / change.name).rename(staged / "gone" / change.name)
+            work.done.append(change.name)
+        if not link:
+            sync_folder(plan.root)
 
 
-def _place(plan: Plan, staging: Path, change: Change, notes: list[str]) -> None:
-    """Put a staged model where servers look. Artifacts go first: a plan's source must not be older than its config."""
+def _place_artifacts(plan: Plan, change: Change, staged: Path, *, durable: bool) -> None:
+    """Put a model's artifacts beside the repository, before the model itself: a plan's source must not be older than its config."""
     assert change.entry is not None
     for path in change.entry.artifacts:
         artifact = plan.artifacts_root / change.name / path
         artifact.parent.mkdir(parents=True, exist_ok=True)
-        (staging / "artifacts" / change.name / path).replace(artifact)
-    staged, target = staging / "new" / change.name, plan.root / change.name
+        (staged / path).replace(artifact)
+        if durable:
+            sync_folder(artifact.parent)
+    _drop_artifacts(plan, change)
+
+
+def _place(work: _Work, change: Change, staged: Path) -> None:
+    """Put a staged model where servers look."""
+    fresh, target = staged / "new" / change.name, work.plan.root / change.name
     if change.action is Action.CREATE:
-        staged.rename(target)
-    elif not _exchange(staged, target):
-        target.rename(staging / "old" / change.name)
-        staged.rename(target)
-        notes.append(f"{change.name}: this filesystem cannot exchange two folders in one step; the model was absent for a moment")
+        fresh.rename(target)
+    elif not exchange(fresh, target):
+        old = staged / "old" / change.name
+        target.rename(old)
+        fresh.rename(target)
+        old.rename(staged / "gone" / change.name)
+        work.notes.append(f"{change.name}: this filesystem cannot exchange two folders in one step; the model was absent for a moment")
 
 
-def _write_shared(plan: Plan) -> None:
-    for shared in plan.shared:
-        target = plan.artifacts_root / shared.path
-        if shared.content is None:
-            target.unlink()
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, shared.content, mode=0o755)
-
-
-def _write_files(folder: Path, files: Mapping[PurePosixPath, EntryFile], *, link: bool) -> None:
-    for path, file in files.items():
-        target = folder / path
-        # Also where the file itself is made on the target: the version folder must be there for it.
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(file, TextFile):
-            target.write_bytes(file.content)
-        elif isinstance(file, CopiedFile):
-            _copy(file.source, target, link=link)
-
-
-def _copy(source: Path, target: Path, *, link: bool) -> None:
-    """Copy by reference where the filesystem can, else by content. Not a hard link, unless asked: an exporter that rewrites its file in place would change
-    the live model.
-    """
-    if link:
-        with contextlib.suppress(OSError):
-            os.link(source.resolve(), target)
-            return
-    copy_content(source, target)
-
-
-def copy_content(source: Path, target: Path) -> None:
-    """Make `target` a file with the content of `source`, by reference where the filesystem can (nothing is read then). Raises OSError where that fails."""
-    with source.open("rb") as reader, target.open("wb") as writer:
-        if not _clone(reader.fileno(), writer.fileno()):
-            shutil.copyfileobj(reader, writer, 1 << 20)
-
-
-def _clone(source: int, target: int) -> bool:
-    """Let `target` share the blocks of `source`; False where the filesystem or the system cannot."""
-    if sys.platform != "linux":
-        return False
-    import fcntl
-
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-    except OSError:
-        return False
-    return True
-
-
-def _sync_filesystem(folder: Path) -> None:
-    """Have all staged content on the disk before any name points to it, so that a crash cannot leave the new name without the new content.
-
-    One `syncfs` instead of an `fsync` a file: 500 models are some 2,500 files and folders.
-    """
-    if sys.platform != "linux":
-        if hasattr(os, "sync"):
-            os.sync()
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        if libc.syncfs(descriptor) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), str(folder))
-    finally:
-        os.close(descriptor)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders in one step. False where the filesystem or the kernel cannot."""
-    if sys.platform != "linux":
-        return False
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "renameat2"):
-        return False
-    if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-        return False
-    raise OSError(code, os.strerror(code), str(other))
+def _drop_artifacts(plan: Plan, change: Change) -> None:
+    """Remove the artifacts of a model that are no longer wanted, and folders that are empty then, or that a killed render emptied."""
+    folder = plan.artifacts_root / change.name
+    for path in change.stale:
+        (folder / path).unlink()
+    below = sorted((path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()), reverse=True) if folder.is_dir() else []
+    for empty in (*below, folder, plan.artifacts_root):
+        with contextlib.suppress(OSError):  # not empty, or not there
+            empty.rmdir()

@@ -51,8 +51,11 @@ class Entry:
         name: the model's name, which is its folder's name.
         files: what the model's folder holds, by path relative to it. `config.pbtxt` is always there.
         artifacts: what belongs to the model but must not be seen by Triton (a plan's source ONNX), by path relative to `<repository>.artifacts/<model>/`.
+        basis: for an entry that was made from what the folder held (earlier versions that stay), the SHA-256 (hex) of the config.pbtxt that said so, "" where
+            there was none; None for an entry that does not depend on it.
     """
 
     name: str
     files: Mapping[PurePosixPath, EntryFile]
     artifacts: Mapping[PurePosixPath, EntryFile] = field(default_factory=dict)
+    basis: str | None = None

@@ -8,17 +8,15 @@ It lies in the config itself: it travels with the folder, through git or a conta
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
 
 _LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|made|body): (sha256:(?P<sha>[0-9a-f]{64}))?\s*(?P<path>.*)")
 _VERSION = re.compile(r"[1-9][0-9]{0,18}")
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def read_stamp(text: str) -> Stamp | None:
         if not line.startswith("#"):
             return None
         match = _LINE.fullmatch(line.rstrip("\r\n"))
-        if match is None:
+        if match is None or _leads_out(match):
             continue
         if match["kind"] == "body":
             edited = _body_sha256("".join(lines[index + 1 :])) != match["sha"]
@@ -103,17 +101,12 @@ def _body_sha256(body: str) -> str:
     return hashlib.sha256(body.replace("\r\n", "\n").encode()).hexdigest()
 
 
+def _leads_out(line: re.Match[str]) -> bool:
+    """Whether a line names a file outside of the model's folder. We write no such line, and what a stamp names can be removed."""
+    path = PurePosixPath(line["path"])
+    return line["kind"] in ("file", "artifact", "kept") and (path.is_absolute() or ".." in path.parts or not path.parts)
+
+
 def version_of(name: str) -> int:
     """The version whose folder has this name, or 0 for any other name."""
     return int(name) if _VERSION.fullmatch(name) else 0
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content, as hex, read in pieces. Raises OSError where it cannot be read."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import onnx
 
-from tritongen.repository.apply import copy_content
+from tritongen.repository.copying import copy_content
 from tritongen.rewrite.document import Rewritten, writing
 
 _LIBRARIES = ("onnx", "onnxconverter-common", "onnxruntime", "tritongen")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritongen.cache import cache_folder
 from tritongen.errors import EnvironmentProblem, MissingExtra
 from tritongen.server.interpreter import Interpreter, probe
 
@@ -61,20 +61,6 @@ class Environment:
     def stub(self) -> Path:
         """The process that runs Python models, built for this interpreter's minor version."""
         return self.triton / "python_backend_stubs" / self.interpreter.minor / "triton_python_backend_stub"
-
-
-def cache_folder() -> Path:
-    """Where tritongen keeps what it can make again: `$XDG_CACHE_HOME/tritongen`, by default `~/.cache/tritongen`.
-
-    A user without a home folder (a container started with a number as its user) has it among the temporary files.
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if base.is_absolute():
-        return base / "tritongen"
-    try:
-        return Path.home() / ".cache" / "tritongen"
-    except RuntimeError:
-        return Path(tempfile.gettempdir()) / f"tritongen-cache-{os.getuid()}"
 
 
 def private_environment() -> Path:

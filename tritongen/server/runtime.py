@@ -14,8 +14,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritongen.cache import cache_folder
 from tritongen.errors import EnvironmentProblem
-from tritongen.server.environment import Environment, cache_folder
+from tritongen.server.environment import Environment
 
 PREFIX = "tritongen-"
 

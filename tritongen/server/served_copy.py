@@ -13,12 +13,12 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from tritongen.cache import cache_folder
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.modelconfig import parse_pbtxt, print_pbtxt
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
-from tritongen.server.environment import cache_folder
 from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
 
 _CONFIG = "config.pbtxt"

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["render", "serve"]
 
 
-def render(spec: str | Path, output: str | Path | None = None, *, force: bool = False) -> Rendering:
+def render(spec: str | Path, output: str | Path | None = None, *, force: bool = False, prune: bool = False) -> Rendering:
     """Write the model repository of a spec file, and return what was done and found.
 
     Args:
         spec: the spec file.
         output: the repository's folder; by default the one that the spec names.
         force: overwrite what was edited by hand.
+        prune: remove models that an earlier render made and that the spec names no more.
 
     Raises:
         InputError: with everything that is wrong; nothing is written then.
@@ -37,9 +38,8 @@ def render(spec: str | Path, output: str | Path | None = None, *, force: bool = 
     from tritongen.repository import apply_plan
     from tritongen.workflow.rendering import plan_render
 
-    with plan_render(Path(spec), output=None if output is None else Path(output), force=force) as rendering:
-        apply_plan(rendering.plan)
-        return rendering
+    with plan_render(Path(spec), output=None if output is None else Path(output), force=force, prune=prune, settle=True) as rendering:
+        return dataclasses.replace(rendering, plan=apply_plan(rendering.plan).plan)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
 from tritongen.render.scripts import judge_trtexec, shared_files
 from tritongen.render.versions import check_interfaces
-from tritongen.repository import Entry, Plan, make_plan
+from tritongen.repository import Entry, Plan, make_plan, recover
 from tritongen.spec import LoadedSpec, read_spec
 from tritongen.workflow.estimating import estimate_files, is_halved, judge_memory
 from tritongen.workflow.preparing import Prepared, prepare
@@ -67,37 +67,59 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rendering(Draft):
-    """A draft without errors, and what it would change on disk."""
+    """A draft that can be written, and what it would change on disk.
+
+    Attributes:
+        plan: the change of each model.
+        refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
+    """
 
     plan: Plan
+    refused: tuple[str, ...] = ()
 
 
-def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Rendering:
+def plan_render(
+    spec_path: Path,
+    *,
+    output: Path | None = None,
+    force: bool = False,
+    prune: bool = False,
+    keep_going: bool = False,
+    settle: bool = False,
+    prove_limit_bytes: int = DEFAULT_LIMIT_BYTES,
+) -> Rendering:
     """Read a spec and its models, compile them and compare with the repository. Writes nothing.
 
     Args:
         spec_path: the spec file.
         output: the repository's folder; by default the one that the spec names.
         force: plan to overwrite what was edited by hand.
+        prune: plan to remove models that an earlier render made and that the spec names no more.
+        keep_going: plan the models with which nothing is wrong, and leave the others as they are.
+        settle: put right first what a killed render left, since this one will be applied.
         prove_limit_bytes: models above this size are not run in ONNX Runtime.
 
     Raises:
-        InputError: with everything that is wrong in the spec and in all its models.
+        InputError: with everything that is wrong in the spec and in all its models. With `keep_going`, where that concerns all models, or none is left.
         RepositoryError: where the repository cannot be read.
     """
-    draft = draft_render(spec_path, output=output, prove_limit_bytes=prove_limit_bytes)
+    draft = draft_render(spec_path, output=output, settle=settle, prove_limit_bytes=prove_limit_bytes)
     try:
-        if any(finding.severity is Severity.ERROR for finding in draft.findings):
+        errors = [finding for finding in draft.findings if finding.severity is Severity.ERROR]
+        refused = {finding.model: None for finding in errors}
+        entries = [entry for entry in draft.entries if entry.name not in refused]
+        if errors and not (keep_going and entries and all(refused)):
             raise InputError(draft.findings)
-        shared = shared_files(draft.entries, spec_name=draft.loaded.path.name, tritongen_version=__version__)
-        plan = make_plan(draft.root, draft.entries, shared=shared, force=force)
-        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan)
+        # A model that is refused keeps its folder, and its part of the script that builds its plan.
+        shared = shared_files(entries, spec_name=draft.loaded.path.name, tritongen_version=__version__) if not refused else {}
+        plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
+        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan, (*refused,))
     except BaseException:
         draft.close()
         raise
 
 
-def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
+def draft_render(spec_path: Path, *, output: Path | None = None, settle: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
     """Read a spec and its models and compile them as far as that goes, whatever is wrong. Arguments as for `plan_render`.
 
     A model whose keys are wrong is left out; what is wrong is among the findings. Raises InputError where no model is left, or where what is wrong with the
@@ -108,6 +130,8 @@ def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_byt
     if loaded is None:
         raise SpecError(reading.problems)
     root = output if output is not None else loaded.repository_path()
+    if settle:
+        recover(root)
     workspace = Workspace(root)
     entries: list[Entry] = []
     sizes: list[ModelEstimate] = []
@@ -179,6 +203,7 @@ def _render_model(
         labels=label_files(loaded, model),
         spec_name=loaded.path.name,
         tritongen_version=__version__,
+        basis=shelf.basis if model.version == "auto" and not model.sources else None,
     )
     if loaded.spec.triton.gpu_memory and not findings.has_errors:
         sizes += estimate_files(compiled, {version: (file.path, file.signature) for version, file in prepared.items()}, halves=is_halved(compiled.model))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tritongen.errors import RepositoryError
 from tritongen.recipe import RECIPES
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
-from tritongen.repository import CopiedFile, Made, file_sha256, read_stamp
+from tritongen.repository import CopiedFile, Made, config_sha256, file_sha256, stamp_of, unreadable
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
@@ -25,8 +27,9 @@ class Stored:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the files are there, and as they were written."""
-        return _MODEL in self.hashes and all((self.folder / name).is_file() and file_sha256(self.folder / name) == sha for name, sha in self.hashes.items())
+        """Whether the files are there, and as they were written. Raises RepositoryError where one cannot be read."""
+        with _reading(self.folder):
+            return _MODEL in self.hashes and all((self.folder / name).is_file() and file_sha256(self.folder / name) == sha for name, sha in self.hashes.items())
 
     def files(self, number: int) -> dict[PurePosixPath, CopiedFile]:
         """The files as those of version `number`, by path in the model's folder."""
@@ -35,10 +38,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Shelf:
-    """All versions of one model, by number, and how those that were rewritten came about."""
+    """All versions of one model, by number, how those that were rewritten came about, and the SHA-256 (hex) of the config that says so ("": there is none)."""
 
     stored: Mapping[int, Stored]
     made: Mapping[int, Made]
+    basis: str = ""
 
     def find(self, made: Made) -> Path | None:
         """A model file that was made the same way from the same source, and is as it was written; None where there is none."""
@@ -47,18 +51,30 @@ class Shelf:
 
 
 def read_shelf(root: Path, name: str) -> Shelf:
-    """What the stamp of the model `name` in the repository at `root` says; empty where there is none. Raises OSError where its config cannot be read."""
-    config = root / name / "config.pbtxt"
-    stamp = read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
+    """What the stamp of the model `name` in the repository at `root` says; empty where there is none.
+
+    Raises RepositoryError where its config cannot be read.
+    """
+    with _reading(root):
+        stamp, basis = stamp_of(root / name), config_sha256(root / name)
     if stamp is None:
-        return Shelf({}, {})
+        return Shelf({}, {}, basis)
     artifacts = root.with_name(f"{root.name}.artifacts") / name
     stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
     for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.
         sources = {path: sha for path, sha in stamp.artifacts.items() if path != RECIPES}
         stored[number] = Stored(artifacts, sources) if _MODEL in sources else Stored(artifacts / str(number), _below(number, sources))
-    return Shelf(stored, stamp.made)
+    return Shelf(stored, stamp.made, basis)
+
+
+@contextlib.contextmanager
+def _reading(place: Path) -> Iterator[None]:
+    """Says of what the operating system does not let us read in the repository that it does not."""
+    try:
+        yield
+    except OSError as error:
+        raise RepositoryError([unreadable(error, place)]) from error
 
 
 def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:
@@ -73,7 +89,10 @@ def _below(version: int, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixP
 def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int, dict[PurePosixPath, CopiedFile]]:
     """The version folder that a model's `source` goes to, and the files of earlier versions that stay.
 
-    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not.
+    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not. An
+    earlier version stays as long as it is as it was written: one that was deleted by hand is not missed.
+
+    Raises RepositoryError where a file cannot be read.
     """
     if model.version != "auto":
         return model.version, {}
@@ -81,4 +100,4 @@ def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int
     version = newest if newest and shelf.stored[newest].hashes == dict(files.hashes) else newest + 1
     # Of a plan only the newest source is kept, so that an older one could not be built again.
     kept = [] if model.backend == "tensorrt" else [number for number in shelf.stored if version - model.versions.count < number < version]
-    return version, {path: file for number in kept for path, file in shelf.stored[number].files(number).items()}
+    return version, {path: file for number in kept if shelf.stored[number].is_intact for path, file in shelf.stored[number].files(number).items()}

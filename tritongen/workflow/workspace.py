@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import tempfile
 import weakref
 from pathlib import Path
+
+from tritongen.repository.private import make_private
 
 
 class Workspace:
     """A folder that is made when it is first asked for, and gone with `close`, with the last reference, or at the end of the process, Ctrl-C included.
 
-    It lies beside the repository, where a render stages its files too: a rewritten model is then on the disk that it is written to. Where nothing can be
-    written there (a check of somebody else's repository), it lies in the system's folder for temporary files.
+    It lies beside the repository, where a render stages its files too: a rewritten model is then on the disk that it is written to, and what a killed render
+    left of it is removed by the next one. Where nothing can be written there (a check of somebody else's repository), it lies in the system's folder for
+    temporary files.
     """
 
     def __init__(self, repository: Path) -> None:
-        self._repository = repository.absolute()
+        self._repository = repository.resolve()
         self._path: Path | None = None
-        self._remove: weakref.finalize[[Path], Workspace] | None = None
+        self._remove: weakref.finalize[[], Workspace] | None = None
 
     def folder(self, *names: str) -> Path:
         """A new folder of that name in it. Raises OSError where it cannot be made."""
         if self._path is None:
-            path = self._place() / f".{self._repository.name}.tritongen-{secrets.token_hex(4)}"
-            # Registered first, so that an interrupt between the two lines leaves nothing behind.
-            self._remove = weakref.finalize(self, _remove, path)
-            path.mkdir(mode=0o700)
-            self._path = path
+            private = make_private(self._place(), self._repository.name)
+            self._remove = weakref.finalize(self, private.remove)
+            self._path = private.path
         folder = self._path.joinpath(*names)
         folder.mkdir(parents=True)
         return folder
@@ -47,11 +46,3 @@ class Workspace:
     def _place(self) -> Path:
         place = next(folder for folder in self._repository.parents if folder.is_dir())
         return place if os.access(place, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
-
-
-def _remove(path: Path) -> None:
-    try:
-        shutil.rmtree(path, ignore_errors=True)
-    except KeyboardInterrupt:
-        shutil.rmtree(path, ignore_errors=True)
-        raise

@@ -1,6 +1,7 @@
 """Entry → Plan → apply on a real folder."""
 
 import os
+import resource
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -24,8 +25,8 @@ def entry(tmp_path, name="m", weights=b"weights", body="max_batch_size: 0\n", ex
 
 
 def render(tmp_path, *entries, force=False, prune=False):
-    plan = make_plan(tmp_path / "repo", entries, force=force)
-    apply_plan(plan, prune=prune)
+    plan = make_plan(tmp_path / "repo", entries, force=force, prune=prune)
+    apply_plan(plan)
     return {change.name: change.action for change in plan.changes}
 
 
@@ -128,6 +129,119 @@ def test_orphans_are_reported_and_pruned_only_if_we_made_them(tmp_path):
     assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == ["a", "foreign"]
 
 
+def test_an_orphan_that_holds_more_than_we_made_is_not_pruned(tmp_path):
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "b"))
+    (tmp_path / "repo/b/notes.txt").write_text("mine")
+    before = tree(tmp_path / "repo")
+    for force in (False, True):
+        with pytest.raises(RepositoryError, match=r"notes.txt was not made by tritongen") as error:
+            render(tmp_path, entry(tmp_path, "a", weights=b"new"), prune=True, force=force)
+        assert "move the files away" in error.value.diagnostics[0].hint
+        assert tree(tmp_path / "repo") == before
+    (tmp_path / "repo/b/notes.txt").unlink()
+    (tmp_path / "repo/b/1/model.onnx").write_bytes(b"retrained in place")
+    with pytest.raises(RepositoryError, match=r"model.onnx was changed by hand") as error:
+        render(tmp_path, entry(tmp_path, "a"), prune=True)
+    assert "--prune --force" in error.value.diagnostics[0].hint
+    render(tmp_path, entry(tmp_path, "a"), prune=True, force=True)
+    assert [path.name for path in (tmp_path / "repo").iterdir()] == ["a"]
+
+
+def test_the_artifacts_of_an_orphan_go_with_it_and_nothing_beside_them(tmp_path):
+    render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), entry(tmp_path, "b", artifacts=[("model.onnx", b"two")]))
+    (tmp_path / "repo/b/1/model.plan").write_bytes(b"built from it")
+    (tmp_path / "repo.artifacts/b/timing.cache").write_bytes(b"of the builder")
+    render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), prune=True)
+    assert sorted(tree(tmp_path / "repo.artifacts")) == ["a/model.onnx", "b/timing.cache"]
+    assert not (tmp_path / "repo/b").exists()
+
+
+def test_an_artifact_that_is_no_longer_wanted_goes_unless_it_was_edited(tmp_path):
+    both = [("model.onnx", b"one"), ("weights.bin", b"data")]
+    render(tmp_path, entry(tmp_path, artifacts=both))
+    render(tmp_path, entry(tmp_path, artifacts=both[:1]))
+    assert sorted(tree(tmp_path / "repo.artifacts")) == ["m/model.onnx"]
+    (tmp_path / "repo.artifacts/m/model.onnx").write_bytes(b"edited")
+    render(tmp_path, entry(tmp_path))
+    assert tree(tmp_path / "repo.artifacts") == {"m/model.onnx": b"edited"}
+
+
+def test_a_stamp_that_names_files_outside_of_its_folder_removes_nothing(tmp_path):
+    """A repository can come from anywhere; what its stamps say is not obeyed beyond their own folders."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "b"))
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    config = tmp_path / "repo/b/config.pbtxt"
+    lines = [f"# tritongen-{kind}: sha256:{file_sha256(precious)} {path}\n" for kind in ("file", "artifact") for path in ("../../precious", str(precious))]
+    config.write_text(config.read_text().replace("# header\n", "# header\n" + "".join(lines)))
+    render(tmp_path, entry(tmp_path, "a"), prune=True)
+    assert precious.read_bytes() == b"mine"
+    assert not (tmp_path / "repo/b").exists()
+
+
+def test_a_folder_that_may_not_be_read_is_nobodys_orphan(tmp_path, monkeypatch):
+    """Such as lost+found, at the top of a disk."""
+    render(tmp_path, entry(tmp_path, "a"))
+    (tmp_path / "repo/lost+found").mkdir()
+
+    def refuse(path, *arguments, **keywords):
+        if "lost+found" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path, *arguments, **keywords)
+
+    is_file = Path.is_file
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert render(tmp_path, entry(tmp_path, "a"), prune=True) == {"a": Action.KEEP}
+
+
+def test_a_file_that_has_not_changed_is_not_copied_again(tmp_path):
+    """New configs of a large model cost no copy: the file gets a second name, and loses the first."""
+    render(tmp_path, entry(tmp_path))
+    before = (tmp_path / "repo/m/1/model.onnx").stat()
+    render(tmp_path, entry(tmp_path, body="max_batch_size: 4\n"))
+    after = (tmp_path / "repo/m/1/model.onnx").stat()
+    assert (after.st_ino, after.st_mtime_ns, after.st_nlink) == (before.st_ino, before.st_mtime_ns, 1)
+
+
+def test_a_write_that_fails_on_the_way_leaves_the_old_state(tmp_path):
+    """The limit on the size of files stands for a full disk, which a test cannot make everywhere; tests/system/test_disks.py does."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "b"))
+    before = tree(tmp_path / "repo")
+    fresh = [entry(tmp_path, "a", weights=b"new"), entry(tmp_path, "b", weights=bytes(100_000))]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        with pytest.raises(RepositoryError) as error:
+            render(tmp_path, *fresh)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (found,) = error.value.diagnostics
+    assert found.code == "TG044"
+    assert "File too large: a, b need 98.1 KiB, and" in found.message
+    assert found.consequence == "nothing was changed"
+    assert "ulimit -f" in found.hint
+    assert tree(tmp_path / "repo") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.source", "b.source", "repo"]
+
+
+def test_an_interrupt_between_the_two_renames_puts_the_model_back(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path))
+    before = tree(tmp_path / "repo")
+    rename = Path.rename
+
+    def interrupted(path, target):
+        if path.parent.name == "new":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr("tritongen.repository.apply.exchange", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        render(tmp_path, entry(tmp_path, weights=b"new"))
+    assert tree(tmp_path / "repo") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.source", "repo"]
+
+
 def test_a_plan_that_was_built_here_stays_until_its_source_changes(tmp_path):
     render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"one")]))
     assert (tmp_path / "repo/m/1").is_dir(), "the version folder must be there for the builder"
@@ -183,7 +297,7 @@ def test_where_folders_cannot_be_exchanged_the_swap_is_two_renames_and_said(tmp_
             os.fsync(descriptor)
             return 0
 
-    monkeypatch.setattr("tritongen.repository.apply.ctypes.CDLL", lambda *_, **__: OldLibrary())
+    monkeypatch.setattr("tritongen.repository.system.ctypes.CDLL", lambda *_, **__: OldLibrary())
     applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"new")]))
     assert "absent for a moment" in applied.notes[0]
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"new"

@@ -325,6 +325,27 @@ def test_version_auto_counts_changed_weights_and_keeps_the_last(tmp_path):
     assert (tmp_path / "model_repository/m/2/model.onnx").read_bytes() == (tmp_path / "again.onnx").read_bytes()
 
 
+def test_a_version_that_was_deleted_or_edited_by_hand_is_not_carried_on(tmp_path):
+    spec = write(tmp_path, "source: m.onnx\nversion: auto\nversions: {count: 3}")
+
+    def render(seed, **options):
+        networks.mlp(tmp_path / "m.onnx", seed=seed)
+        apply_plan(plan_render(spec, **options).plan)
+
+    for seed in (1, 2, 3):
+        render(seed)
+    shutil.rmtree(tmp_path / "model_repository/m/1")
+    render(3)
+    assert versions(tmp_path) == ["2", "3"]
+    (tmp_path / "model_repository/m/2/model.onnx").write_bytes(b"edited")
+    with pytest.raises(InputError, match="changed by hand"):
+        render(4)
+    render(4, force=True)
+    assert versions(tmp_path) == ["3", "4"]
+    render(5)
+    assert versions(tmp_path) == ["3", "4", "5"]
+
+
 def test_the_output_does_not_depend_on_where_it_is_rendered(tmp_path):
     trees = []
     for name in ("one", "two/deeper"):

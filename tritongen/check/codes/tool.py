@@ -36,6 +36,21 @@ ENTRIES = (
         "Give a spec.yaml, or the folder of a model repository.",
     ),
     _entry(
+        "TG048",
+        "repository-in-use",
+        "One render writes a model repository at a time; a second one waits for the first.",
+        "What both read would be wrong for the one that writes last. The lock goes with its process, however that ends.",
+        "Run it again when the other one is done.",
+    ),
+    _entry(
+        "TG049",
+        "changed-while-rendering",
+        "The files of a model stay as they are while it is rendered.",
+        "What was read and proved is not what would be written: a program is still writing the source, or another render wrote the versions that "
+        "`version: auto` counts.",
+        "Run it again.",
+    ),
+    _entry(
         "TG060",
         "address-of-no-server",
         "The address of a server has a protocol, a host and a port.",

@@ -1,0 +1,236 @@
+"""Renders that are killed, at every step and at any moment: what they leave, and what the next one makes of it.
+
+As a program it runs campaigns in processes of its own, since it forks, and prints what was wrong and how many were killed as JSON:
+`python crashes.py FOLDER steps:9 steps:9:noexchange moments:500`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import networks
+import onnx
+
+import tritongen.repository.apply
+from tritongen.check.engine import CheckOptions, check
+from tritongen.check.targets import Target, TargetKind
+from tritongen.cli.main import run
+from tritongen.diagnostics import Severity
+from tritongen.repository import Plan
+from tritongen.workflow.rendering import plan_render
+
+Tree = dict[str, bytes]
+
+_STEPS = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "fcntl.flock", "fcntl.ioctl", "ctypes.dlsym"}
+"""Python's audit events for what changes a disk; `open` for writing is another. `ctypes.dlsym` comes before renameat2 and syncfs."""
+
+_MODELS = """\
+version: 1
+defaults: {{prove: false}}
+models:
+  - {{name: weights, source: {weights}.onnx}}
+  - {{name: config, source: old.onnx, batching: {{max: {most}}}}}
+  - {{name: counted, source: {weights}.onnx, version: auto, versions: {{count: 2}}}}
+  - {{name: same, source: old.onnx}}
+  - {{name: split, source: split/{weights}.onnx}}
+  - {{name: plan, source: old.onnx, backend: tensorrt, batching: {{max: {most}}}, instances: [{{kind: gpu}}]}}
+  - {{name: {name}, source: old.onnx, backend: tensorrt, instances: [{{kind: gpu}}]}}
+"""
+
+
+def tree(folder: Path) -> Tree:
+    """Every file below a folder by its path; empty where there is none."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def by_model(folder: Path) -> dict[str, Tree]:
+    """The same for each folder in it."""
+    return {path.name: tree(path) for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+
+class Scenario:
+    """Two specs, `old.yaml` and `new.yaml`, of which the second changes weights, configs, versions and names of the first; and the repository of each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "repository"
+        self.artifacts = folder / "repository.artifacts"
+        for name, seed in (("old", 1), ("new", 2)):
+            model = onnx.load(networks.mlp(folder / f"{name}.onnx", seed=seed))
+            (folder / "split").mkdir(exist_ok=True)
+            onnx.save(model, folder / f"split/{name}.onnx", save_as_external_data=True, location=f"{name}.bin", size_threshold=0)
+            text = _MODELS.format(weights=name, most=4 if name == "old" else 8, name=f"only_{name}")
+            (folder / f"{name}.yaml").write_text(text)
+        self.render("old")
+        (self.root / "plan/1/model.plan").write_bytes(b"ftrt" + bytes(range(256)))
+        (self.root / "weights/notes.txt").write_text("somebody's own")
+        shutil.copytree(self.root, folder / "kept/repository")
+        shutil.copytree(self.artifacts, folder / "kept/repository.artifacts")
+        self.old = by_model(self.root)
+        self.beside = {path.name for path in folder.iterdir()}
+        self.render("new")
+        self.new, self.new_artifacts = by_model(self.root), by_model(self.artifacts)
+        found = [finding for name in ("old", "new") for finding in self.check(name)]
+        assert found == [], found
+
+    def render(self, name: str) -> None:
+        """What `tritongen render` does, without its words."""
+        with Quiet():
+            code = run(["render", str(self.folder / f"{name}.yaml"), "-o", str(self.root), "--prune"])
+        assert code == 0, f"render ended with {code}"
+
+    def check(self, name: str) -> list[str]:
+        """Errors of a repository, but for the plan that is built elsewhere."""
+        path = self.folder / "kept/repository" if name == "old" else self.root
+        found = [finding.diagnostic for finding in check([Target(TargetKind.REPOSITORY, path)], CheckOptions())]
+        return [str(finding) for finding in found if finding.severity is Severity.ERROR and finding.code != "TG225"]
+
+    def reset(self) -> None:
+        """The old repository again."""
+        for path in (self.root, self.artifacts):
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(self.folder / "kept" / path.name, path)
+
+    def faults(self, *, may_lack: bool = False) -> Iterator[str]:
+        """What is wrong with what a killed render left: every model is the old one or the new one, whole, and nothing else is there.
+
+        `may_lack`: a model that both have may be missing, where folders cannot be exchanged.
+        """
+        found = by_model(self.root)
+        for name, files in found.items():
+            if files not in (self.old.get(name), self.new.get(name)):
+                yield f"{name} is neither old nor new"
+        for name in self.old.keys() & self.new.keys():
+            if name not in found and not may_lack:
+                yield f"{name} is missing"
+
+    def faults_of_next(self) -> Iterator[str]:
+        """The same after the next render, which must finish, and leave nothing of the killed one."""
+        try:
+            self.render("new")
+        except AssertionError as error:
+            yield str(error)
+        if by_model(self.root) != self.new:
+            yield "the next render did not make the new repository"
+        if by_model(self.artifacts) != self.new_artifacts:
+            yield "the next render did not make the new artifacts"
+        if beside := {path.name for path in self.folder.iterdir()} - self.beside:
+            yield f"left behind: {sorted(beside)}"
+
+
+class Quiet:
+    """Sends what is printed nowhere, for as long as a block lasts."""
+
+    def __enter__(self) -> None:
+        self._streams = sys.stdout, sys.stderr
+        self._nowhere = open(os.devnull, "w")  # noqa: PTH123 - closed below
+        sys.stdout = sys.stderr = self._nowhere
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout, sys.stderr = self._streams
+        self._nowhere.close()
+
+
+def forked(work: Callable[[], None]) -> int:
+    """A child that does some work and ends with 0; its process id."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 - a child must not return into what its parent does
+            import traceback
+
+            traceback.print_exc()
+            os._exit(1)
+    return child
+
+
+def killed_at_step(plan: Plan, number: int, *, exchanges: bool) -> bool:
+    """Apply a plan in a child that dies just before the step with this number; False where it has no such step."""
+
+    def work() -> None:
+        if not exchanges:
+            tritongen.repository.apply.exchange = lambda *_: False
+        left = [number]
+
+        def hook(event: str, arguments: tuple[object, ...]) -> None:
+            writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            if event in _STEPS or writes:
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        tritongen.repository.apply.apply_plan(plan)
+
+    _, status = os.waitpid(forked(work), 0)
+    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, "the render failed by itself"
+    return os.WIFSIGNALED(status)
+
+
+def killed_at_moment(scenario: Scenario, delay_s: float) -> bool:
+    """Run the whole command in a child and kill it after some seconds; False where it had ended."""
+    child = forked(lambda: scenario.render("new"))
+    time.sleep(delay_s)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, "the render failed by itself"
+    return os.WIFSIGNALED(status)
+
+
+def at_steps(scenario: Scenario, stride: int, *, exchanges: bool) -> tuple[list[str], int]:
+    """Kill a render before every `stride`-th step: what was wrong afterwards, and how many were killed."""
+    faults: list[str] = []
+    scenario.reset()
+    with plan_render(scenario.folder / "new.yaml", output=scenario.root, prune=True) as rendering:
+        plan = rendering.plan
+    for killed in itertools.count():
+        scenario.reset()
+        number = 1 + killed * stride
+        hit = killed_at_step(plan, number, exchanges=exchanges)
+        faults += [f"step {number}: {fault}" for fault in (*scenario.faults(may_lack=not exchanges), *scenario.faults_of_next())]
+        if not hit:
+            return faults, killed
+    raise AssertionError
+
+
+def at_moments(scenario: Scenario, count: int) -> tuple[list[str], int]:
+    """Kill the whole command at random moments of its run, until `count` were killed: what was wrong afterwards, and how many that were."""
+    faults: list[str] = []
+    chance = random.Random(count)
+    scenario.reset()
+    started = time.perf_counter()
+    scenario.render("new")
+    whole_s = time.perf_counter() - started
+    killed = 0
+    for number in range(10 * count):
+        if killed == count:
+            break
+        scenario.reset()
+        killed += killed_at_moment(scenario, chance.uniform(0, whole_s))
+        faults += [f"moment {number}: {fault}" for fault in (*scenario.faults(), *scenario.faults_of_next())]
+    return faults, killed
+
+
+def main() -> None:
+    scenario = Scenario(Path(sys.argv[1]))
+    found = {}
+    for name in sys.argv[2:]:
+        kind, count, *more = name.split(":")
+        faults, killed = at_steps(scenario, int(count), exchanges=not more) if kind == "steps" else at_moments(scenario, int(count))
+        found[name] = {"faults": faults, "killed": killed}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""`tritongen render` on a repository that is there: what it would do, what it does, what it leaves alone."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import networks
+import pytest
+from crashes import by_model, tree
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = "from tritongen.cli.main import main; main()"
+
+
+@pytest.fixture
+def two(tmp_path, tritongen):
+    """A folder with a spec of two models, rendered."""
+    networks.mlp(tmp_path / "m.onnx", seed=1)
+    write(tmp_path, "name: a, source: m.onnx", "name: b, source: m.onnx, labels: {y: labels.txt}")
+    (tmp_path / "labels.txt").write_text("cat\ndog\n")
+    assert tritongen("render", tmp_path / "spec.yaml").code == 0
+    return tmp_path
+
+
+def write(folder, *models):
+    (folder / "spec.yaml").write_text("version: 1\ndefaults: {prove: false}\nmodels:\n" + "".join(f"  - {{{model}}}\n" for model in models))
+
+
+def test_dry_run_shows_a_table_and_the_differences_of_texts(two, tritongen):
+    write(two, "name: a, source: m.onnx", "name: b, source: m.onnx, labels: {y: labels.txt}, batching: {max: 3}", "name: c, source: m.onnx")
+    (two / "labels.txt").write_text("cat\nmouse\n")
+    before = tree(two)
+    result = tritongen("render", two / "spec.yaml", "--dry-run")
+    lines = [line.split() for line in result.out.splitlines()]
+    size = str((two / "m.onnx").stat().st_size)
+    assert lines[1] == ["action", "model", "files", "to", "copy"]
+    assert ["keep", "a", "2", "-"] in [line[:3] + line[-1:] for line in lines] or lines[2][:2] == ["keep", "a"]
+    assert lines[3][:2] == ["replace", "b"]
+    assert lines[3][-2:] == ["0", "bytes"], "the weights are as they are"
+    created = next(line for line in lines if line[:1] == ["create"])
+    assert created[1] == "c"
+    assert created[-2:] == [size, "bytes"]
+    assert "--- a/b/config.pbtxt\n+++ b/b/config.pbtxt\n" in result.out
+    assert "-max_batch_size: " in result.out
+    assert "+max_batch_size: 3\n" in result.out
+    assert "-dog\n+mouse" in result.out
+    assert "--- /dev/null\n+++ b/c/config.pbtxt\n" in result.out
+    assert "a/a/" not in result.out
+    assert tree(two) == before
+
+
+def test_a_text_that_is_data_or_very_long_is_named_and_not_shown(two, tritongen):
+    write(two, "name: a, source: m.onnx", "name: b, source: m.onnx, labels: {y: labels.txt}")
+    (two / "labels.txt").write_bytes(b"\xff\xfe\n")
+    assert "b/labels.txt: 8 bytes → 3 bytes, not shown" in tritongen("render", two / "spec.yaml", "--dry-run").out
+    (two / "labels.txt").write_text("".join(f"label {number}\n" for number in range(900)))
+    result = tritongen("render", two / "spec.yaml", "--dry-run")
+    assert "+label 100\n" in result.out
+    assert "+label 800\n" not in result.out
+    assert "more lines" in result.out
+
+
+def test_control_characters_in_a_diff_are_not_obeyed(two, tritongen):
+    (two / "labels.txt").write_text("\x1b[2Jcat\ndog\n")
+    result = tritongen("render", two / "spec.yaml", "--dry-run")
+    assert "\\x1b[2Jcat" in result.out
+    assert "\x1b[2J" not in result.out
+
+
+def test_prune_removes_what_we_made_and_check_counts_it_only_then(two, tritongen):
+    (two / "model_repository/theirs").mkdir()
+    (two / "model_repository/theirs/config.pbtxt").write_text('name: "theirs"\n')
+    write(two, "name: a, source: m.onnx")
+    assert tritongen("render", two / "spec.yaml", "--check").code == 0
+    assert tritongen("render", two / "spec.yaml", "--check", "--prune").code == 1
+    kept = tritongen("render", two / "spec.yaml")
+    assert "(--prune removes it)" in kept.out
+    result = tritongen("render", two / "spec.yaml", "--prune")
+    assert result.code == 0
+    assert "removed" in result.out
+    assert sorted(path.name for path in (two / "model_repository").iterdir()) == ["a", "theirs"]
+
+
+def test_prune_stops_at_work_that_is_not_ours(two, tritongen):
+    (two / "model_repository/b/notes.txt").write_text("mine")
+    write(two, "name: a, source: m.onnx, batching: {max: 3}")
+    before = tree(two)
+    for options in (["--prune"], ["--prune", "--force"]):
+        result = tritongen("render", two / "spec.yaml", *options)
+        assert result.code == 2
+        assert "would be removed" in result.err
+        assert "notes.txt was not made by tritongen" in result.err
+        assert tree(two) == before
+
+
+def test_keep_going_writes_the_good_models_and_leaves_the_others_as_they_are(two, tritongen):
+    """A bad file, a bad key, a hand edit: none of these models is touched, none is taken for an orphan."""
+    networks.mlp(two / "other.onnx", seed=2)
+    config = two / "model_repository/b/config.pbtxt"
+    (two / "broken.onnx").write_text("<html></html>")
+    config.write_text(config.read_text() + "# mine\n")
+    lines = ("name: a, source: broken.onnx", "name: b, source: other.onnx", "name: c, source: m.onnx", "name: d, source: m.onnx, bathcing: {max: 3}")
+    write(two, *lines)
+    before = by_model(two / "model_repository")
+    stopped = tritongen("render", two / "spec.yaml", "--prune")
+    assert stopped.code == 2
+    assert by_model(two / "model_repository") == before
+    shown = tritongen("render", two / "spec.yaml", "--prune", "--keep-going", "--dry-run")
+    assert shown.code == 2
+    assert by_model(two / "model_repository") == before
+    result = tritongen("render", two / "spec.yaml", "--prune", "--keep-going")
+    assert result.code == 2
+    found = by_model(two / "model_repository")
+    assert sorted(found) == ["a", "b", "c"]
+    assert {name: found[name] for name in "ab"} == before
+    for code in ("TG025", "TG008", "TG043"):
+        assert code in result.err
+    assert "refused   a" in result.out
+    assert "conflict  b" in result.out
+    assert "created   c" in result.out
+    config.write_text(config.read_text().removesuffix("# mine\n"))
+    write(two, *(line for line in lines if line[6] in "bc"))
+    assert tritongen("render", two / "spec.yaml", "--keep-going").code == 0
+
+
+def test_keep_going_has_nothing_to_go_on_with_where_all_models_are_wrong(two, tritongen):
+    write(two, "name: a, source: missing.onnx")
+    before = tree(two)
+    assert tritongen("render", two / "spec.yaml", "--keep-going", "--prune").code == 2
+    assert tree(two) == before
+
+
+@pytest.mark.parametrize("options", [[], ["--check"], ["--dry-run"], ["--prune"], ["--keep-going"]])
+def test_a_config_that_may_not_be_read_is_one_finding(two, tritongen, monkeypatch, options):
+    read_text, read_bytes = Path.read_text, Path.read_bytes
+
+    def refused(path):
+        if path.parts[-3:] == ("model_repository", "b", "config.pbtxt"):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", lambda path, *rest, **keys: refused(path) or read_text(path, *rest, **keys))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: refused(path) or read_bytes(path))
+    for version in ("", ", version: auto"):
+        write(two, "name: a, source: m.onnx", f"name: b, source: m.onnx, batching: {{max: 3}}{version}")
+        result = tritongen("render", two / "spec.yaml", *options)
+        assert result.code == 2
+        assert "TG040" in result.err
+        assert "Permission denied" in result.err
+
+
+def test_a_bar_shows_how_far_large_files_are(tmp_path, tritongen, monkeypatch):
+    """Only on a terminal, and only where there is much to copy."""
+    networks.mlp(tmp_path / "m.onnx")
+    write(tmp_path, "name: a, source: m.onnx")
+    shown = []
+    for least in (1 << 40, 1):
+        ours, theirs = pty.openpty()
+        monkeypatch.setattr("tritongen.cli.render._WORTH_A_BAR", least)
+        with open(theirs, "w") as terminal, monkeypatch.context() as patched:  # noqa: PTH123 - a descriptor
+            patched.setattr(sys, "stderr", terminal)
+            assert tritongen("render", tmp_path / "spec.yaml", "-o", tmp_path / str(least)).code == 0
+            terminal.write("end")
+        shown.append(os.read(ours, 1 << 16).decode())
+        os.close(ours)
+    assert ["copying" in text for text in shown] == [False, True]
+
+
+def test_what_is_written_does_not_depend_on_the_machine(tmp_path, tritongen):
+    """Neither on its cores and GPUs, nor on the installed extras, the order of sets, the locale or the time zone."""
+    networks.mlp(tmp_path / "m.onnx", batch=1)
+    write(tmp_path, "name: a, source: m.onnx, rebatch: true, instances: {kind: auto, count: 2}, batching: {max: 8}", "name: b, source: m.onnx, warmup: auto")
+    assert tritongen("render", tmp_path / "spec.yaml", "-o", tmp_path / "here").code == 0
+    bare = "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); sys.modules.update(onnxruntime=None, locust=None); "
+    other = {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "2", "LC_ALL": "C", "CUDA_VISIBLE_DEVICES": "", "TZ": "Asia/Tokyo"}
+    command = [sys.executable, "-c", f"{bare}{PROGRAM}", "render", str(tmp_path / "spec.yaml"), "-o", str(tmp_path / "there")]
+    subprocess.run(command, env={**os.environ, **other}, check=True, timeout=120, capture_output=True)
+    assert tree(tmp_path / "here") == tree(tmp_path / "there")
+    assert len(tree(tmp_path / "here")) >= 4

@@ -1,0 +1,36 @@
+"""Renders that are killed: what they leave is old or new, model by model, and the next one finishes. `tests/crashes.py` does the killing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[2]
+
+
+def campaign(folder, *arguments):
+    """What a campaign found: faults, and how many renders were killed."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS.parent), str(TESTS)))}
+    done = subprocess.run(  # noqa: PLW1510 - its output says more than an exception
+        [sys.executable, str(TESTS / "crashes.py"), str(folder), *arguments], env=environment, capture_output=True, text=True, timeout=3000
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def judge(found, least):
+    """No faults, and so many killed that something was proved."""
+    assert {name: result["faults"] for name, result in found.items()} == {name: [] for name in least}
+    assert {name for name, result in found.items() if result["killed"] < least[name]} == set()
+
+
+def test_a_sample(memory):
+    judge(campaign(memory, "steps:9", "steps:11:noexchange", "moments:10"), {"steps:9": 8, "steps:11:noexchange": 8, "moments:10": 10})
+
+
+@pytest.mark.soak
+def test_every_step_and_five_hundred_moments(memory):
+    judge(campaign(memory, "steps:1", "steps:1:noexchange", "moments:500"), {"steps:1": 80, "steps:1:noexchange": 80, "moments:500": 500})

@@ -1,0 +1,147 @@
+"""A model's folder on disk beside what it should hold: what differs, whose each file is, what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritongen.manifest import LoadedBy, Manifest, load_manifest, manifest_path, stale
+from tritongen.recipe import RECIPES
+from tritongen.repository.copying import source_size
+from tritongen.repository.digests import file_sha256
+from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
+
+CONFIG = PurePosixPath("config.pbtxt")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A folder beside the files that it should hold: for people, what differs; and which files are as they should be."""
+
+    differences: tuple[str, ...]
+    same: tuple[PurePosixPath, ...]
+
+
+def artifacts_beside(root: Path) -> Path:
+    """Where the files lie that belong to the repository at `root` and that Triton must not see; a folder for each model."""
+    return root.with_name(root.name + ".artifacts")
+
+
+def stamp_of(folder: Path) -> Stamp | None:
+    """The stamp of a model's folder; None where tritongen did not write its config. Raises OSError."""
+    config = folder / CONFIG
+    return read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
+
+
+def config_sha256(folder: Path) -> str:
+    """SHA-256 (hex) of a model's config.pbtxt, "" where there is none: what an entry that depends on the folder was made from. Raises OSError."""
+    config = folder / CONFIG
+    return file_sha256(config) if config.is_file() else ""
+
+
+def listing(folder: Path) -> list[PurePosixPath]:
+    """All files under `folder` by path relative to it, sorted; links count as files."""
+    if not folder.is_dir():
+        return []
+    return sorted(PurePosixPath(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+
+
+def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
+    """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours."""
+    wanted = entry.files.get(path)
+    return isinstance(wanted, KeptFile) or (wanted is None and (stamp is None or path not in (*stamp.files, *stamp.kept)))
+
+
+def why_left_out(folder: Path, artifacts: Path, path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> str:
+    """Why a file that is made on the target is not what is asked for any more; empty for all others. Raises OSError.
+
+    A plan that is stale is not kept beside the new config: Triton would refuse it, or serve another model than the config's without a word.
+    """
+    wanted = entry.files.get(path)
+    if not isinstance(wanted, KeptFile):
+        return ""
+    manifest = _manifest_of(folder / path, artifacts, wanted)
+    if manifest is not None and wanted.recipe is not None and wanted.plan is not None:
+        reasons = stale(manifest, wanted.recipe, wanted.plan, LoadedBy(wanted.recipe.target))
+        return f"is stale, and left out until it is built again: it {'; it '.join(reasons)}" if reasons else ""
+    if stamp is not None and _sources(stamp.artifacts) == _sources(
+        {name: content_sha256(file) for name, file in entry.artifacts.items() if not isinstance(file, KeptFile)}
+    ):
+        return ""
+    return "nothing says what it was built from, and the model is another one: it is left out until it is built again"
+
+
+def _manifest_of(file: Path, artifacts: Path, wanted: KeptFile) -> Manifest | None:
+    """What a plan was built from; None where no manifest is about this very file."""
+    if wanted.recipe is None or wanted.plan is None:
+        return None
+    try:
+        manifest = load_manifest(artifacts / manifest_path(wanted.recipe.version, wanted.plan.name))
+    except ValueError:
+        return None
+    return manifest if manifest is not None and file.is_file() and file_sha256(file) == manifest.sha256 else None
+
+
+def _sources(artifacts: Mapping[PurePosixPath, str]) -> dict[PurePosixPath, str]:
+    """What plans are built from: the model files, without how."""
+    return {path: sha for path, sha in artifacts.items() if path != RECIPES}
+
+
+def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping[PurePosixPath, EntryFile]) -> Compared:
+    """Hold the files `found` in a folder against those that it should hold. Raises OSError."""
+    missing = [path for path, file in wanted.items() if path not in found and not isinstance(file, KeptFile)]
+    extra = [path for path in found if path not in wanted]
+    same = tuple(path for path in found if path in wanted and _is_same(folder / path, wanted[path]))
+    changed = [path for path in found if path in wanted and path not in same]
+    listed = (("missing", missing), ("no longer wanted", extra), ("differs", changed))
+    return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
+
+
+def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """Files of an artifacts folder that we wrote, that are as we wrote them, and that are no longer wanted. Raises OSError."""
+    written = stamp.artifacts if stamp is not None else {}
+    gone = [path for path in written if path not in set(wanted)]
+    return tuple(sorted(path for path in gone if _is_regular(artifacts / path) and file_sha256(artifacts / path) == written[path]))
+
+
+def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
+    """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote. `found`: the files that do not stay. Raises OSError."""
+    if stamp is None:
+        why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
+        return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
+    reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+    for path in found:
+        if path == CONFIG or path in stamp.kept or (path in entry.files and _is_same(folder / path, entry.files[path])):
+            continue
+        if path not in stamp.files:
+            reasons.append(f"{folder / path} was not made by tritongen, and its place is needed")
+        elif _is_edited(folder / path, stamp.files[path]):
+            reasons.append(f"{folder / path} was changed by hand")
+    return reasons
+
+
+def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
+    """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
+    found = listing(folder)
+    others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
+    edited = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+    edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and _is_edited(folder / path, stamp.files[path])]
+    return others, edited
+
+
+def _is_regular(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _is_edited(path: Path, written: str) -> bool:
+    return not _is_regular(path) or file_sha256(path) != written
+
+
+def _is_same(path: Path, wanted: EntryFile) -> bool:
+    if isinstance(wanted, KeptFile) or not _is_regular(path):
+        return False
+    if isinstance(wanted, TextFile):
+        return path.stat().st_size == len(wanted.content) and path.read_bytes() == wanted.content
+    return path.stat().st_size == source_size(wanted) and file_sha256(path) == wanted.sha256

@@ -1,0 +1,138 @@
+"""Folders of one process's own beside a repository, in which files wait until they are put in place.
+
+Such a folder is called `.<repository>.tritongen-<16 hex digits>` and holds a file `owner` that its process keeps locked. The lock goes with the process, also
+with one that is killed: whoever can take it may remove the folder. Only a folder of that name and of this user, with that file and without its lock, is taken
+for a leftover (or an empty one of that name: its process was killed between two steps).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritongen.repository.system import Hold, try_lock
+
+_OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class PrivateFolder:
+    """A folder that is this process's until it is removed, or the process ends. `descriptor`: its `owner` file, open and locked."""
+
+    path: Path
+    descriptor: int
+
+    def remove(self) -> None:
+        """Remove it with all that is in it; what the disk does not let go is left to the next render."""
+        _remove(self.path, self.descriptor)
+
+
+def make_private(place: Path, repository: str) -> PrivateFolder:
+    """A new folder in `place` for the repository of that name. Raises OSError where it cannot be made."""
+    while True:
+        path = place / f"{_prefix(repository)}{secrets.token_hex(8)}"
+        path.mkdir(mode=0o700)
+        try:
+            descriptor = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileNotFoundError:
+            continue  # another render took it for a leftover before it had its file
+        if try_lock(descriptor) is not Hold.BUSY and _is_at(path / _OWNER, descriptor):
+            return PrivateFolder(path, descriptor)
+        os.close(descriptor)
+
+
+def find_leftovers(place: Path, repository: str) -> list[Path]:
+    """Folders in `place` that a process made for the repository of that name and left; the lock of each is free at this moment. Raises OSError."""
+    with os.scandir(place) as listed:
+        names = sorted(entry.name for entry in listed if _is_ours(entry, repository))
+    return [place / name for name in names if _is_abandoned(place / name)]
+
+
+@contextlib.contextmanager
+def taken_over(leftover: Path) -> Iterator[bool]:
+    """Own a leftover until the block ends, and remove it then. False where its process lives, or it is gone."""
+    try:
+        descriptor = os.open(leftover / _OWNER, os.O_RDWR)
+    except FileNotFoundError:
+        with contextlib.suppress(OSError):
+            leftover.rmdir()  # empty, or another process's business
+        yield False
+        return
+    owned = False
+    try:
+        owned = try_lock(descriptor) is Hold.HELD and _is_at(leftover / _OWNER, descriptor)
+        yield owned
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if owned:
+        _remove(leftover, descriptor)
+    else:
+        os.close(descriptor)
+
+
+def _prefix(repository: str) -> str:
+    return f".{repository}.tritongen-"
+
+
+def _is_ours(entry: os.DirEntry[str], repository: str) -> bool:
+    prefix = _prefix(repository)
+    if not entry.name.startswith(prefix) or not re.fullmatch(r"[0-9a-f]{16}", entry.name[len(prefix) :]):
+        return False
+    try:
+        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    except FileNotFoundError:
+        return False  # its process has just removed it
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        descriptor = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        with contextlib.suppress(FileNotFoundError):
+            return not any(folder.iterdir())
+        return False
+    except OSError:
+        return False
+    try:
+        return try_lock(descriptor) is Hold.HELD
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether a path still leads to the file that is open."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _remove(folder: Path, descriptor: int) -> None:
+    """Remove a folder, its `owner` last: what is left half removed by a kill must still say whose it was.
+
+    The folder goes after `owner` is closed: where a file is open, network filesystems keep it under another name.
+    """
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.name != _OWNER:
+                _remove_tree(path)
+        if [path.name for path in folder.iterdir()] == [_OWNER]:
+            (folder / _OWNER).unlink()
+    os.close(descriptor)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _remove_tree(path: Path) -> None:
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(path, ignore_errors=True)
+        raise

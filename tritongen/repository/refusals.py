@@ -1,0 +1,100 @@
+"""What is said where a repository is not written."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.repository.comparing import config_sha256
+from tritongen.repository.plan import Change, Plan
+from tritongen.repository.room import bytes_free, bytes_needed, size_text
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class NamesCollide(OSError):
+    """Two names of one model, or of two models, are one name to the disk."""
+
+
+def conflict(plan: Plan, change: Change) -> Diagnostic:
+    """The finding for a model whose folder holds somebody's work."""
+    verb = "overwritten" if change.entry is not None else "removed"
+    hint = "remove it, or move it away: --force does not replace it"
+    if change.entry is None:
+        hint = "move the files away, or remove the folder by hand: --prune removes only what tritongen made"
+    if change.forcible:
+        hint = "move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
+        if change.entry is None:
+            hint = "save what you need, and remove it with --prune --force"
+    return Diagnostic(
+        "TG043",
+        f"model '{change.name}' would be {verb}: {'; '.join(change.reasons)}",
+        Location(str(plan.root / change.name)),
+        hint=hint,
+        model=change.name,
+    )
+
+
+def no_room(plan: Plan, place: Path) -> Diagnostic:
+    """The finding for a disk that cannot hold the plan. Raises OSError."""
+    return _full(plan, place, "there is not enough room for the model repository", ())
+
+
+def disk_refuses(plan: Plan, error: OSError, done: Sequence[str]) -> Diagnostic:
+    """The finding for what the operating system said while a plan was applied; `done`: the models that are in place."""
+    if error.errno in _FULL:
+        return _full(plan, plan.root, f"cannot write the model repository: {error.strerror}", done)
+    hint = "check that the place exists and may be written to, or choose another with -o"
+    if isinstance(error, NamesCollide):
+        hint = "give models and files names that differ in more than upper and lower case, or write to a disk that tells them apart"
+    elif error.errno == errno.EXDEV:
+        hint = (
+            "a model's folder that is a mount of its own, or part of a container's image, cannot be swapped: mount the repository's folder as a whole, "
+            "or write to another with -o"
+        )
+    elif error.errno == errno.EROFS:
+        hint = "the filesystem is mounted read-only: choose another place with -o"
+    return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), _left(done), hint)
+
+
+def _full(plan: Plan, place: Path, message: str, done: Sequence[str]) -> Diagnostic:
+    nearest = next(folder for folder in (place, *place.parents) if folder.is_dir())
+    needed, free = bytes_needed(plan), bytes_free(nearest)
+    names = ", ".join(change.name for change in plan.written)
+    return Diagnostic(
+        "TG044",
+        f"{message}: {names} need {size_text(needed)}, and {size_text(free)} are free",
+        Location(str(plan.root)),
+        _left(done),
+        f"free {size_text(max(needed - free, 0))} or more, or choose another place with -o; a replaced model is deleted only after its successor is in place"
+        if needed > free
+        else "look for a quota, or a limit on the size of files (`ulimit -f`), or choose another place with -o",
+    )
+
+
+def _left(done: Sequence[str]) -> str:
+    if not done:
+        return "nothing was changed"
+    return f"{', '.join(done)} {'is' if len(done) == 1 else 'are'} in place; every other model is as it was"
+
+
+def _where(plan: Plan, error: OSError) -> str:
+    return str(error.filename2 or error.filename or plan.root)
+
+
+def changed_meanwhile(plan: Plan) -> list[Diagnostic]:
+    """Findings for models that were made from earlier versions in a folder that another render has replaced since. Raises OSError."""
+    return [
+        Diagnostic(
+            "TG049",
+            "another render wrote the model while this one was preparing it, and its number follows from what is there",
+            Location(str(plan.root / change.name)),
+            "nothing was changed",
+            "run it again",
+            model=change.name,
+        )
+        for change in plan.written
+        if change.entry is not None and change.entry.basis is not None and change.entry.basis != config_sha256(plan.root / change.name)
+    ]

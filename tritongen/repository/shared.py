@@ -1,0 +1,72 @@
+"""Scripts that lie in the artifacts folder of a repository and belong to no single model."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.repository.actions import Action
+from tritongen.repository.stamp import read_stamp
+from tritongen.repository.writing import write_whole
+
+_MODE = 0o755
+
+
+@dataclass(frozen=True)
+class SharedChange:
+    """What a plan does with one such file.
+
+    Attributes:
+        path: where it is, relative to the artifacts folder of the repository.
+        action: create, replace, keep or conflict.
+        content: what should be there; None where it is not wanted.
+        reason: for a conflict, whose work it would destroy.
+        forcible: for a conflict, whether `force` would take it over.
+    """
+
+    path: PurePosixPath
+    action: Action
+    content: bytes | None = None
+    reason: str = ""
+    forcible: bool = True
+
+
+def compare_shared(artifacts: Path, path: PurePosixPath, content: bytes | None, *, force: bool) -> SharedChange:
+    """What happens to one file, which has a stamp where it is ours. One that is not wanted and not ours is left alone. Raises OSError."""
+    target = artifacts / path
+    if not target.exists() and not target.is_symlink():
+        return SharedChange(path, Action.KEEP if content is None else Action.CREATE, content)
+    if target.is_symlink() or not target.is_file():
+        return _kept_or(SharedChange(path, Action.CONFLICT, content, f"{target} is no file", forcible=False))
+    found = target.read_bytes()
+    if found == content and target.stat().st_mode & stat.S_IXUSR:
+        return SharedChange(path, Action.KEEP, content)
+    stamp = read_stamp(found.decode("utf-8", "replace"))
+    if force or (stamp is not None and not stamp.edited):
+        return SharedChange(path, Action.REPLACE, content)
+    why = "was edited by hand" if stamp is not None else "was not made by tritongen"
+    return _kept_or(SharedChange(path, Action.CONFLICT, content, f"{target} {why}"))
+
+
+def _kept_or(conflict: SharedChange) -> SharedChange:
+    """The conflict, where the place is needed at all."""
+    return conflict if conflict.content is not None else SharedChange(conflict.path, Action.KEEP)
+
+
+def shared_conflict(artifacts: Path, change: SharedChange) -> Diagnostic:
+    """The finding for a script that is somebody's work."""
+    hint = "what it does is in the spec (models.tensorrt.build) and in its environment variables; overwrite it with --force"
+    message = f"{change.path} would be overwritten: {change.reason}"
+    return Diagnostic("TG043", message, Location(str(artifacts / change.path)), hint=hint if change.forcible else "remove it, or move it away")
+
+
+def write_shared(artifacts: Path, change: SharedChange) -> None:
+    """Write, replace or remove one file, whole or not at all. Raises OSError."""
+    target = artifacts / change.path
+    if change.content is None:
+        target.unlink()
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, change.content, mode=_MODE)

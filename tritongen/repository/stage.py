@@ -1,0 +1,84 @@
+"""Writing a model's files where no server looks.
+
+Every file is made anew and exclusively: two names that the disk takes for one are an error, not one file with the content of the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from tritongen.repository.copying import Progress, copy_content, source_changed
+from tritongen.repository.digests import file_sha256
+from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
+from tritongen.repository.plan import Change, Plan
+from tritongen.repository.refusals import NamesCollide
+
+
+def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, link: bool, progress: Progress | None) -> None:
+    """Write all of a model's files: those of its folder into `folder`, those for beside the repository into `artifacts`; neither exists.
+
+    Raises OSError where the disk refuses, and RepositoryError where a source is not what the plan was made from.
+    """
+    assert change.entry is not None
+    current = plan.root / change.name
+    _make(folder)
+    for path, file in change.entry.files.items():
+        target = folder / path
+        # Also where the file itself is made on the target: the version folder must be there for it.
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path in change.unchanged:
+            _keep(current / path, target)
+        else:
+            # Files of ours that lie in the repository already are linked; a link to anybody else's would let an exporter that rewrites its file in place
+            # change the live model.
+            own = isinstance(file, CopiedFile) and file.source.is_relative_to(plan.root)
+            _write(file, target, link=link or own, progress=progress)
+    for path in change.carried:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        _keep(current / path, folder / path)
+    for path, file in change.entry.artifacts.items():
+        (artifacts / path).parent.mkdir(parents=True, exist_ok=True)
+        _write(file, artifacts / path, link=link, progress=progress)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir()
+    except FileExistsError as error:
+        raise NamesCollide(error.errno, "this disk takes two names for one", str(folder)) from error
+
+
+def _write(file: EntryFile, target: Path, *, link: bool, progress: Progress | None) -> None:
+    try:
+        if isinstance(file, TextFile):
+            with target.open("xb") as stream:
+                stream.write(file.content)
+        elif isinstance(file, CopiedFile):
+            _copy(file, target, link=link, progress=progress)
+    except FileExistsError as error:
+        raise NamesCollide(error.errno, "this disk takes two names for one", str(target)) from error
+
+
+def _copy(file: CopiedFile, target: Path, *, link: bool, progress: Progress | None) -> None:
+    """Copy a source, and see that what was copied is what was hashed: its exporter may be writing it."""
+    if link:
+        with contextlib.suppress(OSError):
+            os.link(file.source.resolve(), target)
+            return
+    copied = copy_content(file.source, target, progress=progress)
+    # A copy by reference read nothing; what it shares is the source as it is now.
+    if (copied or file_sha256(file.source)) != file.sha256:
+        raise source_changed(file.source)
+
+
+def _keep(source: Path, target: Path) -> None:
+    """Give a file that stays a second name, or a second self where that is not allowed (a file of another user, a disk without hard links)."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError as error:
+        raise NamesCollide(error.errno, "this disk takes two names for one", str(target)) from error
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)

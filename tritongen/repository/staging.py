@@ -1,0 +1,159 @@
+"""Where a model's files wait before they are put in place, and what becomes of them when a render is interrupted or killed.
+
+A staging folder has four parts: `new` holds models that are complete, `artifacts` their files for beside the repository, `old` a model that was moved out of
+the way on a filesystem that cannot exchange two folders, `gone` what may be deleted. What lies in `old` without a namesake in the repository is put back: by
+the render itself when it is interrupted, by the next one when it was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritongen.diagnostics import Diagnostic, Location
+from tritongen.errors import RepositoryError
+from tritongen.repository.private import find_leftovers, make_private, taken_over
+from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock
+
+_PARTS = ("new", "artifacts", "old", "gone")
+_PAUSE_S = 0.05
+LOCK_WAIT_S = 60.0
+"""How long a render waits for another one that writes the same repository."""
+
+
+@contextlib.contextmanager
+def staging(place: Path, root: Path) -> Iterator[Path]:
+    """A staging folder in `place` for the repository at `root`, gone afterwards. Raises OSError."""
+    private = make_private(place, root.name)
+    try:
+        for part in _PARTS:
+            (private.path / part).mkdir()
+        yield private.path
+    finally:
+        # Not removed where that fails: it may hold the only copy of a model. The next render tries again.
+        put_back(private.path, root)
+        private.remove()
+
+
+def staging_place(root: Path) -> Path:
+    """The folder to stage in: beside the repository, where no server looks; in it where a rename cannot cross from there, or nothing can be made there.
+
+    Raises OSError.
+    """
+    beside = root.parent
+    return beside if os.access(beside, os.W_OK | os.X_OK) and same_mount(beside, root) else root
+
+
+def put_back(staged: Path, root: Path) -> None:
+    """Give a model that was moved out of the way its place again, unless its successor is there. Raises OSError."""
+    old = staged / "old"
+    names = sorted(path.name for path in old.iterdir()) if old.is_dir() else []
+    for name in names:
+        if not (root / name).exists():
+            (old / name).rename(root / name)
+    if names:
+        sync_folder(root)
+
+
+def leftovers(root: Path) -> list[Path]:
+    """What killed renders of the repository at `root` left behind. Raises OSError."""
+    nearest = next(folder for folder in root.parents if folder.is_dir())
+    places = [nearest, *([root] if root.is_dir() else [])]
+    return [leftover for place in places if os.access(place, os.R_OK | os.X_OK) for leftover in find_leftovers(place, root.name)]
+
+
+def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
+    """Put right what a killed render of the repository at `root` left: a model out of its place is put back, the rest is removed.
+
+    Raises RepositoryError where another render writes and does not end within `wait_s` seconds, and where the disk refuses.
+    """
+    root = root.resolve()
+    try:
+        if root.is_dir() and leftovers(root):
+            with locked(root, wait_s=wait_s):
+                clear(root)
+    except OSError as error:
+        message = f"what a killed render left cannot be put right: {error.strerror or error}"
+        raise RepositoryError([Diagnostic("TG044", message, Location(str(error.filename or root)), hint="check the place and its permissions")]) from error
+
+
+def clear(root: Path) -> None:
+    """`recover` for whoever holds the repository."""
+    for leftover in leftovers(root):
+        with taken_over(leftover) as owned:
+            if owned:
+                put_back(leftover, root)
+
+
+@contextlib.contextmanager
+def locked(root: Path, *, wait_s: float) -> Iterator[bool]:
+    """Hold a repository against other renders, after making its folder where it is missing. False where its filesystem has no locks.
+
+    The lock is on the folder itself: there is no file to leave behind, and a render that is killed holds nothing. Raises RepositoryError where another one
+    holds it for `wait_s` seconds, OSError where the folder cannot be made.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        root.mkdir(parents=True, exist_ok=True)
+        with _held(root, shared=False) as hold:
+            if hold is not None:
+                yield hold is Hold.HELD
+                return
+        _pause(root, deadline, wait_s)
+
+
+@contextlib.contextmanager
+def looked_at(root: Path, *, wait_s: float) -> Iterator[None]:
+    """Keep renders from writing a repository while it is read: half of a model's files from before a swap and half from after it would look like an edit.
+
+    Nothing is held where its folder is missing, or its filesystem has no locks. Raises as `locked` does.
+    """
+    deadline = time.monotonic() + wait_s
+    while root.is_dir():
+        with _held(root, shared=True) as hold:
+            if hold is not None:
+                yield
+                return
+        _pause(root, deadline, wait_s)
+    yield
+
+
+@contextlib.contextmanager
+def _held(root: Path, *, shared: bool) -> Iterator[Hold | None]:
+    """A lock on a folder that is there, until the block ends; None where another process holds it, or has removed the folder meanwhile."""
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        hold = try_lock(descriptor, shared=shared)
+        yield None if hold is Hold.BUSY or not _leads_to(root, descriptor) else hold
+    finally:
+        os.close(descriptor)
+
+
+def _pause(root: Path, deadline: float, waited_s: float) -> None:
+    if time.monotonic() > deadline:
+        raise RepositoryError([_busy(root, waited_s)])
+    time.sleep(_PAUSE_S)
+
+
+def _leads_to(root: Path, descriptor: int) -> bool:
+    """Whether a path still leads to the open folder: the render that held it may have removed it, since it made it for nothing."""
+    try:
+        return os.path.samestat(root.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _busy(root: Path, wait_s: float) -> Diagnostic:
+    return Diagnostic(
+        "TG048",
+        f"another render has been writing the model repository for {wait_s:g} seconds",
+        Location(str(root)),
+        hint="run it again when that one is done; `lsof` names a process that has the folder open",
+    )
