@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tritongen.spec.instances import GpuNumber, PolicyName, ResourceName
 from tritongen.spec.observing import Log, Metrics
@@ -93,6 +93,13 @@ class HostPolicy(Strict, json_schema_extra={"examples": [{"numa_node": 0, "cpu_c
 
     numa_node: Size32 | None = setting("Number of the NUMA node.", sets="--host-policy=<name>,numa-node=...", why="the one that the GPU is at")
     cpu_cores: CpuCores | None = setting("CPU cores, such as 0-15.", sets="--host-policy=<name>,cpu-cores=...", why="those of that node")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _says_something(cls, value: Any) -> Any:
+        if value == {}:
+            raise problem("it states no node and no cores", code="TG009", hint="write {numa_node: 0}, or cpu_cores")
+        return value
 
 
 class Loading(Strict, json_schema_extra={"examples": [{"threads": 8, "retries": 1}]}):

@@ -23,6 +23,7 @@ from tritongen.render.ragged import as_requested
 from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
+from tritongen.render.server import judge_server
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, Plan, make_plan
 from tritongen.samples import Array, SampleError, as_array
@@ -128,6 +129,7 @@ def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_byt
         workspace.close()
         raise
     judge_resources(loaded.spec.models, collectors)
+    found += judge_server(loaded.spec, _release(loaded), loaded.locate, whole=not reading.problems)
     found += [finding for findings in collectors for finding in findings.found]
     return Draft(loaded, root, tuple(entries), tuple(found), workspace)
 
@@ -173,6 +175,7 @@ def _render_model(loaded: LoadedSpec, index: int, root: Path, workspace: Workspa
         versions=sorted({*prepared, *kept}),
         samples=samples,
         stated=newest.stated,
+        server=loaded.spec.server,
         findings=findings,
     )
     judge_unproven(model, compiled.batching, findings)
