@@ -7,6 +7,7 @@ and are never pasted raw. In `*.html.j2` every value is escaped unless it is Mar
 from __future__ import annotations
 
 import functools
+import shlex
 from pathlib import Path
 
 import jinja2
@@ -32,10 +33,18 @@ def environment(own: Path | None = None) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     env.filters["comment"] = comment
+    env.filters["compose"] = compose_scalar
+    env.filters["python"] = repr
     env.filters["yaml"] = yaml_scalar
+    env.filters["shell"] = shlex.quote
     return env
 
 
 def comment(text: object) -> str:
     """Text that is safe behind a `#`: control characters, line breaks among them, are written as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+
+
+def compose_scalar(value: object) -> str:
+    """A text for a compose file: in YAML's flow form, with `$` doubled, since a single one begins the name of a variable there."""
+    return yaml_scalar(str(value).replace("$", "$$"))

@@ -23,7 +23,7 @@ def format_plan(plan: Plan, *, done: bool = False) -> str:
 
 def _details(change: Change) -> str:
     notes = list(change.reasons)
-    if change.action is Action.ORPHAN:
+    if change.action is Action.ORPHAN and not notes:
         notes.append(_ORPHAN)
     if change.carried and change.action is Action.REPLACE:
         notes.append(f"kept: {', '.join(str(path) for path in change.carried)}")

@@ -46,9 +46,8 @@ def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applie
     Raises RepositoryError, with nothing written, where the plan has conflicts; and where the disk refuses, with the models that were not reached left as
     they were.
     """
-    conflicts = plan.with_action(Action.CONFLICT)
-    if conflicts:
-        raise RepositoryError([_conflict(plan, change) for change in conflicts])
+    if found := conflicts(plan):
+        raise RepositoryError(found)
     changes = plan.with_action(Action.CREATE, Action.REPLACE)
     orphans = plan.with_action(Action.ORPHAN) if prune else ()
     if not changes and not orphans:
@@ -67,6 +66,11 @@ def apply_plan(plan: Plan, *, prune: bool = False, link: bool = False) -> Applie
     except OSError as error:
         raise RepositoryError([_refused(plan, error)]) from error
     return Applied(tuple(change.name for change in changes), tuple(change.name for change in orphans), tuple(notes))
+
+
+def conflicts(plan: Plan) -> list[Diagnostic]:
+    """A finding (TG043) for each model whose place holds somebody's work."""
+    return [_conflict(plan, change) for change in plan.with_action(Action.CONFLICT)]
 
 
 def _conflict(plan: Plan, change: Change) -> Diagnostic:

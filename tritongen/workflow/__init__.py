@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["render", "serve"]
 
 
-def render(spec: str | Path, output: str | Path | None = None, *, force: bool = False) -> Rendering:
+def render(spec: str | Path, output: str | Path | None = None, *, force: bool = False, cpu: bool = False, deploy: bool = False) -> Rendering:
     """Write the model repository of a spec file, and return what was done and found.
 
     Args:
         spec: the spec file.
         output: the repository's folder; by default the one that the spec names.
         force: overwrite what was edited by hand.
+        cpu: write a repository for servers without a GPU, by default `<repository>.cpu`.
+        deploy: write docker-compose.yml and what it needs too.
 
     Raises:
         InputError: with everything that is wrong; nothing is written then.
@@ -34,11 +36,11 @@ def render(spec: str | Path, output: str | Path | None = None, *, force: bool = 
         >>> for change in tritongen.render("spec.yaml").plan.changes:  # doctest: +SKIP
         ...     print(change.name, change.action.value)
     """
-    from tritongen.repository import apply_plan
     from tritongen.workflow.rendering import plan_render
+    from tritongen.workflow.writing import apply_rendering
 
-    with plan_render(Path(spec), output=None if output is None else Path(output), force=force) as rendering:
-        apply_plan(rendering.plan)
+    with plan_render(Path(spec), output=None if output is None else Path(output), force=force, cpu=cpu, deploy=deploy) as rendering:
+        apply_rendering(rendering)
         return rendering
 
 

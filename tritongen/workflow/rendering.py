@@ -25,11 +25,12 @@ from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
 from tritongen.render.server import judge_server
 from tritongen.render.versions import check_interfaces
-from tritongen.repository import Entry, Plan, make_plan
+from tritongen.repository import Entry, FilePlan, Plan, make_plan
 from tritongen.samples import Array, SampleError, as_array
 from tritongen.signature import Signature
 from tritongen.spec import LoadedSpec, ModelSpec, read_spec
 from tritongen.spec.paths import expand
+from tritongen.workflow.deploying import Deploying, for_this_device, repository_of
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
 from tritongen.workflow.releases import release_findings
@@ -46,7 +47,7 @@ class Draft:
     Rewritten model files wait in a folder of their own until they are written; `close`, or leaving a `with` block, removes it (so does the last reference).
 
     Attributes:
-        loaded: the spec.
+        loaded: the spec as it was read.
         root: the repository's folder.
         entries: the folder of each model; without those of models whose files cannot be used.
         findings: all there is to say; with an error among it, nothing should be written.
@@ -71,12 +72,26 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rendering(Draft):
-    """A draft without errors, and what it would change on disk."""
+    """A draft without errors, and what it would change on disk: the repository, and the files of a deployment where one was asked for."""
 
     plan: Plan
+    deployment: FilePlan | None = None
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """All that would change."""
+        return (self.plan,) if self.deployment is None else (self.plan, self.deployment)
 
 
-def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Rendering:
+def plan_render(
+    spec_path: Path,
+    *,
+    output: Path | None = None,
+    force: bool = False,
+    prove_limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    cpu: bool = False,
+    deploy: bool = False,
+) -> Rendering:
     """Read a spec and its models, compile them and compare with the repository. Writes nothing.
 
     Args:
@@ -84,23 +99,28 @@ def plan_render(spec_path: Path, *, output: Path | None = None, force: bool = Fa
         output: the repository's folder; by default the one that the spec names.
         force: plan to overwrite what was edited by hand.
         prove_limit_bytes: models above this size are not run in ONNX Runtime.
+        cpu: write a repository for servers without a GPU, by default beside the other, with `.cpu` at its name's end.
+        deploy: plan the files of a deployment too.
 
     Raises:
         InputError: with everything that is wrong in the spec and in all its models.
         RepositoryError: where the repository cannot be read.
     """
-    draft = draft_render(spec_path, output=output, prove_limit_bytes=prove_limit_bytes)
+    draft = draft_render(spec_path, output=output, prove_limit_bytes=prove_limit_bytes, cpu=cpu)
     try:
-        if any(finding.severity is Severity.ERROR for finding in draft.findings):
-            raise InputError(draft.findings)
+        files = Deploying(draft.loaded, output, cpu=cpu) if deploy else None
+        findings = (*draft.findings, *(files.findings() if files else ()))
+        if any(finding.severity is Severity.ERROR for finding in findings):
+            raise InputError(findings)
         plan = make_plan(draft.root, draft.entries, force=force)
-        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan)
+        deployment = files.plan(force=force) if files else None
+        return Rendering(draft.loaded, draft.root, draft.entries, findings, draft.workspace, plan, deployment)
     except BaseException:
         draft.close()
         raise
 
 
-def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
+def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES, cpu: bool = False) -> Draft:
     """Read a spec and its models and compile them as far as that goes, whatever is wrong. Arguments as for `plan_render`.
 
     A model whose keys are wrong is left out; what is wrong is among the findings. Raises InputError where no model is left, or where what is wrong with the
@@ -110,12 +130,16 @@ def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_byt
     loaded = reading.loaded
     if loaded is None:
         raise SpecError(reading.problems)
-    root = output if output is not None else loaded.repository_path()
+    root = output if output is not None else repository_of(loaded, cpu=cpu)
+    as_read = loaded
+    loaded, refused = for_this_device(as_read, cpu=cpu)
+    found = [*reading.problems, *refused, *release_findings(loaded)]
+    # What concerns GPUs alone is without effect on the CPU, and is meant so.
+    is_whole = not reading.problems and not cpu
+    if is_whole:
+        found += idle_target(loaded.spec, loaded.locate)
     workspace = Workspace(root)
     entries: list[Entry] = []
-    found = [*reading.problems, *release_findings(loaded)]
-    if not reading.problems:
-        found += idle_target(loaded.spec, loaded.locate)
     collectors = [_findings(loaded, index) for index in range(len(loaded.spec.models))]
     try:
         for index, (model, findings) in enumerate(zip(loaded.spec.models, collectors, strict=True)):
@@ -129,9 +153,9 @@ def draft_render(spec_path: Path, *, output: Path | None = None, prove_limit_byt
         workspace.close()
         raise
     judge_resources(loaded.spec.models, collectors)
-    found += judge_server(loaded.spec, _release(loaded), loaded.locate, whole=not reading.problems)
+    found += judge_server(loaded.spec, _release(loaded), loaded.locate, whole=is_whole)
     found += [finding for findings in collectors for finding in findings.found]
-    return Draft(loaded, root, tuple(entries), tuple(found), workspace)
+    return Draft(as_read, root, tuple(entries), tuple(found), workspace)
 
 
 def _findings(loaded: LoadedSpec, index: int) -> Findings:
