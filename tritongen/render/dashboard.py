@@ -57,9 +57,16 @@ class Row:
     wide: int = 8
 
 
-def dashboard(models: Sequence[ModelSpec], promises: Sequence[Promise], exported: Exported) -> str:
-    """The dashboard's file. Equal arguments give equal bytes."""
-    rows = [_overview(), *([_gpus()] if exported.gpus else [])]
+def dashboard(models: Sequence[ModelSpec], promises: Sequence[Promise], exported: Exported, *, has_wanted: bool) -> str:
+    """The dashboard's file. Equal arguments give equal bytes.
+
+    Args:
+        models: those of the spec; each has a row.
+        promises: those that are watched.
+        exported: what the server exports.
+        has_wanted: whether there are models that must be loaded.
+    """
+    rows = [_overview(has_wanted=has_wanted), *([_gpus()] if exported.gpus else [])]
     rows += [_model(model, [promise for promise in promises if promise.model == model.name], exported) for model in models]
     content = {
         "uid": DASHBOARD_UID,
@@ -125,17 +132,18 @@ _GOOD_AT_1 = (("red", None), ("green", 1.0))
 _BAD_FROM_1 = (("green", None), ("red", 1.0))
 
 
-def _overview() -> Row:
+def _overview(*, has_wanted: bool) -> Row:
+    loaded = Panel(
+        "Models loaded",
+        "percentunit",
+        "The share of the models that must be loaded and are. Triton has no metric that says whether they are ready, too.",
+        (("avg(model:triton_loaded)", "loaded"),),
+        "stat",
+        thresholds=_GOOD_AT_1,
+    )
     panels = (
         Panel("Server", "none", "1 while the server shows its metrics.", (('min(up{job="tritonserver"})', "up"),), "stat", thresholds=_GOOD_AT_1),
-        Panel(
-            "Models ready",
-            "percentunit",
-            "The share of the models that must be ready and are.",
-            (('avg(up{job="tritonserver-ready"})', "ready"),),
-            "stat",
-            thresholds=_GOOD_AT_1,
-        ),
+        *((loaded,) if has_wanted else ()),
         Panel("Requests", "reqps", "Requests per second, over all models.", (("sum(model_version:triton_requests:rate1m)", "requests"),), "stat"),
         Panel(
             "Failed",
@@ -193,7 +201,7 @@ def _model(model: ModelSpec, promises: Sequence[Promise], exported: Exported) ->
             " Requests that a full queue turns away are not counted by 24.10: their clients see them.",
             ((f"model_version_reason:triton_error_share:rate1m{own}", "{{reason}}, version {{version}}"),),
         ),
-        *_latency(own, promises, exported),
+        *_latency(model, own, promises, exported),
         Panel(
             "Rows in a batch",
             "short",
@@ -219,12 +227,12 @@ def _model(model: ModelSpec, promises: Sequence[Promise], exported: Exported) ->
     return Row(f"Model {model.name}", tuple(panels))
 
 
-def _latency(own: str, promises: Sequence[Promise], exported: Exported) -> Iterator[Panel]:
+def _latency(model: ModelSpec, own: str, promises: Sequence[Promise], exported: Exported) -> Iterator[Panel]:
     """The time of a request, with the times that are promised beside it."""
     queries: list[tuple[str, str]] = []
     if exported.counters:
         queries.append((f"model_version:triton_latency_seconds:mean1m{own}", "mean, version {{version}}"))
-    if exported.quantiles:
+    if exported.shows_quantiles(model):
         queries.append((f"model_version_quantile:triton_latency_seconds:max{own}", "quantile {{quantile}}, version {{version}}"))
     if any(promise.limit_us is not None for promise in promises):
         queries.append((f"model_objective:triton_slo_limit_seconds{own}", "promised {{objective}}"))

@@ -25,13 +25,14 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
     Args:
         spec: the models and what they promise.
         exported: what the server exports.
-        ready: the models that must be ready; by default all of them.
+        ready: the models that the server must have, from its start on; by default all of them.
     """
     kept = [promise for model in spec.models for promise in promises(model) if not why_not_watched(promise, model, exported)]
     context = {
         "host": HOST,
         "ready": [model.name for model in spec.models if ready is None or model.name in ready],
         "exported": exported,
+        "has_quantiles": any(exported.shows_quantiles(model) for model in spec.models),
         "cached": any(model.response_cache for model in spec.models),
         "promises": kept,
         "objectives": objectives(kept),
@@ -46,4 +47,4 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
         "grafana/provisioning/dashboards/tritongen.yml": "dashboards.yml.j2",
     }
     files = {path: environment().get_template(f"monitoring/{template}").render(context) for path, template in templates.items()}
-    return {**files, "grafana/dashboards/tritongen.json": dashboard(spec.models, kept, exported)}
+    return {**files, "grafana/dashboards/tritongen.json": dashboard(spec.models, kept, exported, has_wanted=bool(context["ready"]))}

@@ -41,6 +41,10 @@ class Exported:
     load_times: bool = False
     gpus: bool = True
 
+    def shows_quantiles(self, model: ModelSpec) -> bool:
+        """Whether there are quantiles of this model's requests: Triton has none of whole requests where its cache answers some (metric_model_reporter.cc)."""
+        return bool(self.quantiles) and not model.response_cache
+
     @property
     def rests(self) -> tuple[tuple[str, str], ...]:
         """The share of requests above each quantile, as PromQL has it, with the quantile."""
@@ -86,12 +90,11 @@ def promises(model: ModelSpec) -> Iterator[Promise]:
 
 def why_not_watched(promise: Promise, model: ModelSpec, exported: Exported) -> str:
     """Why no alert can be made of a promise; empty where one is."""
-    if promise.limit_us is None:
+    if promise.limit_us is None or exported.shows_quantiles(model):
         return ""
     if not exported.quantiles:
         return "the server shows no quantiles of times without summary_latencies"
-    # core/src/metric_model_reporter.cc: the summary would mix executed requests with those that the cache answered.
-    return "Triton shows no quantiles of whole requests for models with a response cache" if model.response_cache else ""
+    return "Triton shows no quantiles of whole requests for models with a response cache"
 
 
 def objectives(kept: Sequence[Promise]) -> tuple[str, ...]:

@@ -126,11 +126,12 @@ def test_a_promise_that_cannot_be_watched_says_why(keys, exported, words):
     assert recorded == ({"error_rate"} if words else {"p99", "error_rate"})
 
 
-def test_models_that_are_loaded_on_request_need_not_be_ready():
+def test_models_that_are_loaded_on_request_need_not_be_there():
     made = cases.spec(cases.model("a"), cases.model("b"))
     for ready, names in (({"b"}, ["b"]), ((), []), (None, ["a", "b"])):
-        jobs = read(monitoring_files(made, Exported(), ready=ready)[CONFIG])["scrape_configs"]
-        assert [group["labels"]["model"] for group in jobs[1]["static_configs"]] == names
+        files = monitoring_files(made, Exported(), ready=ready)
+        assert [rule["labels"]["model"] for rule in rules(files[RECORDING]) if rule["record"] == "model:triton_wanted"] == names
+        assert ("NotLoaded" in files[ALERTS], "triton_loaded" in files[BOARD]) == (bool(names), bool(names))
 
 
 @settings(max_examples=25, deadline=None)
@@ -141,11 +142,7 @@ def test_models_that_are_loaded_on_request_need_not_be_ready():
 def test_no_name_can_break_out(name):
     made, exported = cases.CASES["everything"]
     files, usual = monitoring_files(cases.renamed(made, name), exported), cases.files("everything")
-    assert read(files[CONFIG])["scrape_configs"][1]["static_configs"][0]["labels"] == {
-        "instance": "tritonserver",
-        "model": name,
-        "__metrics_path__": f"/v2/models/{name}/ready",
-    }
+    assert files[CONFIG] == usual[CONFIG]
     assert files[ALERTS] == usual[ALERTS]
     assert undone(read(files[RECORDING]), name) == read(usual[RECORDING])
     board = json.loads(files[BOARD])
