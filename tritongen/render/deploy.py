@@ -11,7 +11,7 @@ from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings
-from tritongen.render.monitoring import monitoring_files
+from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
 from tritongen.spec import LoadedSpec, Spec
@@ -87,7 +87,10 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
 
 
 def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
-    """What is wrong with a spec as a deployment (TG435): paths that a compose file cannot state, or that containers have for something else."""
+    """What is wrong with a spec as a deployment (TG435): paths that a compose file cannot state, or that containers have for something else.
+
+    What is promised and not watched is said, too (TG437).
+    """
     findings = Findings("", loaded.locate, lambda key: False)
     cache = PurePosixPath(loaded.spec.triton.engine_cache)
     taken = next(
@@ -110,6 +113,8 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
                 consequence="the container engine would look for another path",
                 hint="rename the folder",
             )
+    if has_metrics(loaded.spec):
+        judge_promises(loaded.spec.models, exported(loaded.spec), findings)
     return findings
 
 

@@ -6,11 +6,13 @@ of the recording rules. Pure; the compose file decides where the files are mount
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tritongen.render.dashboard import DATASOURCE_UID, dashboard
+from tritongen.render.findings import Findings
 from tritongen.render.promises import WINDOWS, Exported, objectives, promises, why_not_watched
-from tritongen.spec import Spec
+from tritongen.spec import ModelSpec, Spec
+from tritongen.spec.strict import listed
 from tritongen.templating import environment
 
 HOST = "tritonserver"
@@ -48,3 +50,26 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
     }
     files = {path: environment().get_template(f"monitoring/{template}").render(context) for path, template in templates.items()}
     return {**files, "grafana/dashboards/tritongen.json": dashboard(spec.models, kept, exported, has_wanted=bool(context["ready"]))}
+
+
+def judge_promises(models: Sequence[ModelSpec], exported: Exported, findings: Findings) -> None:
+    """Say which promises no alert can be made of (TG437).
+
+    Args:
+        models: those of the spec, in its order.
+        exported: what the server exports.
+        findings: a collector for keys of the whole spec.
+    """
+    for index, model in enumerate(models):
+        lost = {promise.objective: reason for promise in promises(model) if (reason := why_not_watched(promise, model, exported))}
+        if lost:
+            hint = (
+                "write server: {metrics: {summary_latencies: true}}" if not exported.quantiles else "watch them from the clients, or leave response_cache out"
+            )
+            findings.advice(
+                "TG437",
+                ("models", index, "slo", next(iter(lost))),
+                f"no alert is made of {listed(list(lost))} of {model.name}: {next(iter(lost.values()))}",
+                consequence="Triton shows averages alone, which hide the slow requests; whether the promise is kept is seen by clients only",
+                hint=hint,
+            )

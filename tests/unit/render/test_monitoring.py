@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from tritongen.diagnostics import Location
 from tritongen.render.dashboard import DATASOURCE_UID
-from tritongen.render.monitoring import monitoring_files
+from tritongen.render.findings import Findings
+from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.promises import Exported, has_load_times, promises, why_not_watched
 from tritongen.render.promql import promql_text, title_text
 
@@ -122,6 +124,11 @@ def test_a_promise_that_cannot_be_watched_says_why(keys, exported, words):
     assert words in why_not_watched(timed, made.models[0], exported)
     assert bool(why_not_watched(timed, made.models[0], exported)) == bool(words)
     assert why_not_watched(errors, made.models[0], exported) == ""
+    findings = Findings("", lambda key: Location("/".join(map(str, key))), lambda key: False)
+    judge_promises(made.models, exported, findings)
+    assert [(finding.code, str(finding.location), words in finding.message) for finding in findings.found] == (
+        [("TG437", "models/0/slo/p99", True)] if words else []
+    )
     recorded = {rule["labels"]["objective"] for rule in rules(monitoring_files(made, exported)[RECORDING]) if "budget" in rule["record"]}
     assert recorded == ({"error_rate"} if words else {"p99", "error_rate"})
 
