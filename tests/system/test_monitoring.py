@@ -194,3 +194,5 @@ def test_a_broken_promise_and_a_model_that_is_gone_are_alerts(prometheus, served
         pool.request("POST", f"{served.http_url}/v2/repository/models/quick/unload", body=b"{}")
     prometheus.wait_for("word of a model that is gone", lambda: ("TritonModelNotLoaded", "quick") in alerts("pending"))
     assert prometheus.values('model:triton_loaded{model="slow"}') == [1]
+    # Why that is seen by the successes: the failures of a model that is gone stay where they were.
+    assert [len(prometheus.values(f'nv_inference_request_{which}{{model="quick"}}')) for which in ("success", "failure")] == [0, 4]

@@ -6,6 +6,7 @@ Grafana cannot be run here. Its dashboard is held against what its format is kno
 import itertools
 import json
 import re
+from pathlib import Path
 
 import monitoring_cases as cases
 import pytest
@@ -19,6 +20,7 @@ from tritongen.render.findings import Findings
 from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.promises import Exported, has_load_times, promises, why_not_watched
 from tritongen.render.promql import promql_text, title_text
+from tritongen.spec import Spec
 
 RECORDED = re.compile(r"\b[a-z_]+:[a-z0-9_]+(?::[a-z0-9_]+)?")
 UNITS = {"none", "short", "percentunit", "reqps", "s", "bytes"}
@@ -42,6 +44,16 @@ def rules(text):
 
 def targets(board):
     return [target for panel in board["panels"] for target in panel.get("targets", ())]
+
+
+def test_the_guide_names_every_alert_and_every_panel():
+    guide = (Path(__file__).parents[3] / "docs/monitoring.md").read_text(encoding="utf-8")
+    files = cases.files("everything")
+    assert {rule["alert"] for rule in rules(files[ALERTS])} == set(re.findall(r"^\| `(Triton\w+)`", guide, re.MULTILINE))
+    shown = "".join(line.split("|")[1] for line in guide.splitlines() if line.startswith("|"))
+    titles = {panel["title"] for panel in json.loads(files[BOARD])["panels"] if panel["type"] != "row"}
+    assert {title for title in titles if title.removesuffix(" in bytes") not in shown} == set()
+    assert Spec.model_validate(read(re.search(r"```yaml\n(.*?)```", guide, re.DOTALL)[1])).models[0].slo.error_rate == 0.001
 
 
 @pytest.mark.parametrize("name", cases.GOLDEN)
