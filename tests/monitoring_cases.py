@@ -51,7 +51,7 @@ CASES: Mapping[str, tuple[Spec, Exported]] = {
     "every percentile": (spec(model(slo={"p50": "1us", "p90": "2ms", "p95": "3ms", "p99": "10h"})), Exported(**SUMMARIES)),
     "no counters": (spec(model(slo=PROMISED, response_cache=True), model("n")), Exported(counters=False, **SUMMARIES)),
     "all cached": (spec(model(slo=PROMISED, response_cache=True)), Exported(**SUMMARIES)),
-    "own quantiles": (spec(model(slo={"p99": "1s"})), Exported(quantiles=("0.5", "0.9999"))),
+    "own quantiles": (spec(model(slo={"p99": "1s"})), Exported(quantiles=(0.5, 0.9999, 0.00001))),
     "many": (spec(*(model(f"m{number}", slo=PROMISED) for number in range(30))), Exported(**SUMMARIES)),
     "odd names": (spec(model("1.5"), model("on"), model("a+b-c.d_e", slo=PROMISED), model("_")), Exported(**SUMMARIES)),
     "hostile": (renamed(spec(model(slo=PROMISED), model("n")), HOSTILE), Exported(**SUMMARIES)),

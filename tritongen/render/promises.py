@@ -15,7 +15,7 @@ from tritongen.spec import ModelSpec
 WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 """Windows in which the use of what may be missed is looked at: those of "The Site Reliability Workbook", chapter 5, table 5-8."""
 
-DEFAULT_QUANTILES = ("0.5", "0.9", "0.95", "0.99", "0.999")
+DEFAULT_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 """Triton's `summary_quantiles` where nobody sets them (core/src/metric_model_reporter.h)."""
 
 _FIRST_WITH_LOAD_TIMES = (24, 12)
@@ -31,13 +31,13 @@ class Exported:
 
     Attributes:
         counters: the times that are summed up (`--metrics-config=counter_latencies`, on unless it is switched off).
-        quantiles: those of its summaries, as Triton writes them; none without `--metrics-config=summary_latencies=true`.
+        quantiles: those of its summaries, each above 0 and below 1; none without `--metrics-config=summary_latencies=true`.
         load_times: how long each model took to load.
         gpus: use and memory of GPUs.
     """
 
     counters: bool = True
-    quantiles: tuple[str, ...] = ()
+    quantiles: tuple[float, ...] = ()
     load_times: bool = False
     gpus: bool = True
 
@@ -47,8 +47,8 @@ class Exported:
 
     @property
     def rests(self) -> tuple[tuple[str, str], ...]:
-        """The share of requests above each quantile, as PromQL has it, with the quantile."""
-        return tuple((_decimal(1 - Fraction(quantile)), quantile) for quantile in self.quantiles)
+        """The share of requests above each quantile, as PromQL has it, with the quantile as the metrics page has it (prometheus-cpp's text_serializer.cc)."""
+        return tuple((_decimal(1 - Fraction(repr(quantile))), f"{quantile:.16g}") for quantile in self.quantiles)
 
 
 @dataclass(frozen=True)

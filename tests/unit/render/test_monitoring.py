@@ -116,6 +116,12 @@ def test_times_of_loading_came_with_24_12(release, has):
     assert has_load_times(release) == has
 
 
+def test_quantiles_are_written_as_the_server_writes_them():
+    """As 24.10 does."""
+    rests = Exported(quantiles=(0.5, 0.57, 0.00001, 0.12345678901234568, 0.999999999)).rests
+    assert rests == (("0.5", "0.5"), ("0.43", "0.57"), ("0.99999", "1e-05"), ("0.876543210987654", "0.1234567890123457"), ("0.000000001", "0.999999999"))
+
+
 def test_promises_have_budgets_and_limits():
     made = cases.spec(cases.model(slo={"p95": "1500us", "error_rate": "0.05%"})).models[0]
     assert [(promise.objective, promise.budget_text, promise.limit_us) for promise in promises(made)] == [("p95", "0.05", 1500), ("error_rate", "0.0005", None)]
@@ -126,8 +132,8 @@ def test_promises_have_budgets_and_limits():
     ("keys", "exported", "words"),
     [
         ({}, Exported(), "summary_latencies"),
-        ({"response_cache": True}, Exported(quantiles=("0.99",)), "response cache"),
-        ({}, Exported(quantiles=("0.99",)), ""),
+        ({"response_cache": True}, Exported(quantiles=(0.99,)), "response cache"),
+        ({}, Exported(quantiles=(0.99,)), ""),
     ],
 )
 def test_a_promise_that_cannot_be_watched_says_why(keys, exported, words):
