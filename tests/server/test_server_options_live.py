@@ -7,10 +7,10 @@ import time
 import urllib.request
 from pathlib import Path
 
+import compose
 import networks
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
 
 from tritongen.errors import ServerStartError
 from tritongen.server import embedded, ports, runtime, served_copy
@@ -89,8 +89,7 @@ def spec(tmp_path):
 
 
 def start_rendered(folder: Path, file: str, extra: tuple[str, ...] = ()):
-    services = YAML(typ="safe").load((folder / file).read_text())["services"]
-    command = tuple(word.replace("$$", "$") for word in services["tritonserver"]["command"])
+    command = tuple(compose.read((folder / file).read_text())["services"]["tritonserver"]["command"])
     assert command[0] == "tritonserver"
     environment = environments.choose()
     options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, disable_auto_complete=True, exit_on_error=False)
@@ -104,11 +103,10 @@ def start_rendered(folder: Path, file: str, extra: tuple[str, ...] = ()):
         raise
 
 
-@pytest.mark.parametrize("file", ["docker-compose.yml", "docker-compose.cpu.yml"])
-def test_a_rendered_command_line_starts_the_server(spec, ask, file):
+def test_a_rendered_command_line_starts_the_server(spec, ask):
     render(spec, cpu=True, deploy=True)
-    with start_rendered(spec.parent, file) as server:
-        assert server.models == {"kept": "READY", "other": "UNAVAILABLE"} or server.models == {"kept": "READY"}
+    with start_rendered(spec.parent, "docker-compose.yml") as server:
+        assert {name for name, state in server.models.items() if state == "READY"} == {"kept"}
         x = np.ones((1, 8), np.float32)
         ask(server, "kept", {"x": x})
         with urllib.request.urlopen(f"{server.metrics_url}/metrics") as answer:

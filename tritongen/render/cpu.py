@@ -58,7 +58,9 @@ def _model_for_cpu(model: ModelSpec) -> ModelSpec:
             model = without(model, key)
     if is_stated(model, ("onnxruntime",)) and not model.onnxruntime.model_fields_set:
         model = without(model, ("onnxruntime",))
-    changes: dict[str, object] = {"backend": "onnxruntime", "instances": tuple(_groups_for_cpu(model))}
+    changes: dict[str, object] = {"backend": "onnxruntime"}
+    if not is_overlaid(model):
+        changes["instances"] = tuple(_groups_for_cpu(model))
     if model.accelerator != "openvino":
         changes["accelerator"] = "none"
     return model.model_copy(update=changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,7 +11,8 @@ from typing import Any
 from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
+from tritongen.render.keys import key_text
 from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
@@ -104,6 +106,7 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
             consequence="a volume there would hide it",
             hint="write engine_cache: /engine-cache",
         )
+    _judge_ports(loaded.spec, findings)
     for key, path in (("repository", places.repository), ("deploy", places.password_file or "")):
         if not is_unicode(path):
             findings.error(
@@ -116,6 +119,35 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
     if has_metrics(loaded.spec):
         judge_promises(loaded.spec.models, exported(loaded.spec), findings)
     return findings
+
+
+def _judge_ports(spec: Spec, findings: Findings) -> None:
+    """One port that two services publish; addresses are different ones of this machine, or every one of them."""
+    listen, monitoring, load = spec.server.listen, spec.deploy.monitoring, spec.deploy.load
+    published: dict[Key, tuple[str, int]] = {("server", "listen", name): (listen.address, getattr(listen, name)) for name in _PORTS}
+    published |= {("deploy", "monitoring", f"{name}_port"): (monitoring.address, getattr(monitoring, f"{name}_port")) for name in ("prometheus", "grafana")}
+    published[("deploy", "load", "port")] = (load.address, load.port)
+    owners: dict[int, list[tuple[Key, str]]] = {}
+    for key, (address, port) in published.items():
+        others = owners.setdefault(port, [])
+        twin = next(
+            (
+                other
+                for other, where in others
+                if where == address or ipaddress.ip_address(where).is_unspecified or ipaddress.ip_address(address).is_unspecified
+            ),
+            None,
+        )
+        others.append((key, address))
+        # The server's own are compared where they are read.
+        if twin is not None and (twin[:2], key[:2]) != (("server", "listen"), ("server", "listen")):
+            findings.error(
+                "TG438",
+                key,
+                f"{key_text(key)} is {port}, and {key_text(twin)} is too ({findings.locate(twin)})",
+                consequence="the second of the two containers does not start",
+                hint="give each a port of its own",
+            )
 
 
 def is_unicode(text: str) -> bool:
@@ -211,7 +243,7 @@ def has_metrics(spec: Spec) -> bool:
 def exported(spec: Spec) -> Exported:
     """What Prometheus is shown by the server."""
     metrics = spec.server.metrics
-    quantiles = tuple(one.text.partition(":")[0] for one in metrics.summary_quantiles) or DEFAULT_QUANTILES
+    quantiles = tuple(one.quantile for one in metrics.summary_quantiles) or DEFAULT_QUANTILES
     return Exported(
         counters=metrics.counter_latencies is not False,
         quantiles=quantiles if metrics.summary_latencies else (),

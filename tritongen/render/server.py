@@ -103,6 +103,9 @@ def _judge_idle(spec: Spec, findings: Findings) -> None:
     server = spec.server
     if server.cache is not None and not any(wants_cache(model) for model in spec.models):
         findings.idle(("server", "cache"), "server.cache has no effect: no model has response_cache: true", hint="remove it, or write response_cache: true")
+    if server.metrics.summary_quantiles and not server.metrics.summary_latencies:
+        hint = "write summary_latencies: true beside it, or remove it"
+        findings.idle(("server", "metrics", "summary_quantiles"), "summary_quantiles has no effect: there are none without summary_latencies: true", hint=hint)
     if server.rate_limit is None:
         return
     limited = [group for model in spec.models for group in placed_groups(model) if group.is_limited]

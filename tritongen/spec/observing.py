@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
 
 from tritongen.spec.options import Milliseconds
 from tritongen.spec.strict import Strict, setting
-from tritongen.spec.values import Flag, Size32, problem
+from tritongen.spec.values import Flag, Size32
 
 
 class Quantile(Strict, json_schema_extra={"examples": [{"quantile": 0.99, "error": 0.001}]}):
@@ -54,19 +54,6 @@ class Metrics(Strict, json_schema_extra={"examples": [{"summary_latencies": True
         sets="--metrics-config=summary_quantiles",
         why="to see others, or fewer; each costs a little for every request",
     )
-
-    @field_validator("summary_quantiles")
-    @classmethod
-    def _with_summaries(cls, quantiles: tuple[Quantile, ...], info: ValidationInfo) -> tuple[Quantile, ...]:
-        if quantiles and "summary_latencies" in info.data and not info.data["summary_latencies"]:
-            raise problem(
-                "summary_quantiles says which quantiles, and there are none without summary_latencies: true",
-                code="TG015",
-                consequence="tritonserver starts, and shows no quantile",
-                hint="write summary_latencies: true",
-                beside=("summary_latencies",),
-            )
-        return quantiles
 
 
 class Log(Strict, json_schema_extra={"examples": [{"verbose": 1, "format": "ISO8601"}]}):

@@ -22,9 +22,15 @@ class Listen(Strict, json_schema_extra={"examples": [{"address": "192.0.2.10", "
         why="to let other machines in; by default nobody but this machine reaches the server, which asks nobody for a password",
     )
     http: Port = setting("Port for HTTP.", default=8000, sets="the published port; in `tritongen serve`, --http-port", why="where 8000 is taken")
-    grpc: Port = setting("Port for gRPC.", default=8001, sets="the published port; in `tritongen serve`, --grpc-port", why="where 8001 is taken")
+    grpc: Port = setting(
+        "Port for gRPC.", default=8001, validate_default=True, sets="the published port; in `tritongen serve`, --grpc-port", why="where 8001 is taken"
+    )
     metrics: Port = setting(
-        "Port for Prometheus metrics.", default=8002, sets="the published port; in `tritongen serve`, --metrics-port", why="where 8002 is taken"
+        "Port for Prometheus metrics.",
+        default=8002,
+        validate_default=True,
+        sets="the published port; in `tritongen serve`, --metrics-port",
+        why="where 8002 is taken",
     )
 
     @field_validator("grpc", "metrics")

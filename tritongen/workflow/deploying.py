@@ -46,16 +46,15 @@ class Deploying:
     def __init__(self, loaded: LoadedSpec, output: Path | None, *, cpu: bool) -> None:
         self._loaded = loaded
         self._folder = _resolved(loaded, "folder")
-        roots = {device: repository_of(loaded, cpu=device) for device in (False, True)}
-        texts = {device: self._stated(root, loaded.spec.repository) for device, root in roots.items()}
+        repository, on_cpu = ((repository_of(loaded, cpu=device), loaded.spec.repository) for device in (False, True))
         if output is not None:
-            roots[cpu] = output
-            texts[cpu] = self._stated(output.absolute(), str(output))
+            given = (Path(os.path.normpath(output.absolute())), str(output))
+            repository, on_cpu = (repository, given) if cpu else (given, on_cpu)
         password = loaded.spec.deploy.monitoring.admin_password
         self._places = Places(
-            texts[False],
-            f"{texts[False]}.artifacts",
-            texts[True],
+            self._stated(*repository),
+            self._stated(*_artifacts(*repository)),
+            self._stated(*on_cpu),
             None if password is None else self._stated(_resolved(loaded, "monitoring", "admin_password"), password),
         )
 
@@ -74,6 +73,13 @@ class Deploying:
             return str(path)
         relative = os.path.relpath(path, self._folder)
         return relative if relative == ".." or relative.startswith("../") else f"./{relative}"
+
+
+def _artifacts(repository: Path, written: str) -> tuple[Path, str]:
+    """Where a repository's artifacts are, and how that is written: beside the folder itself where the repository is a link, as `make_plan` has it."""
+    root = repository.resolve() if repository.is_symlink() else repository
+    path = root.with_name(f"{root.name}.artifacts")
+    return path, str(path) if repository.is_symlink() else written
 
 
 def _resolved(loaded: LoadedSpec, *key: str) -> Path:
