@@ -25,8 +25,8 @@ def model(name: str = "m", **keys: Any) -> dict[str, Any]:
     return {"name": name, "source": f"{name}.onnx", **keys}
 
 
-def spec(*models: dict[str, Any], release: str = "25.08") -> Spec:
-    return Spec.model_validate({"version": 1, "triton": {"release": release}, "models": models or (model(),)})
+def spec(*models: dict[str, Any], release: str = "25.08", **keys: Any) -> Spec:
+    return Spec.model_validate({"version": 1, "triton": {"release": release}, "models": models or (model(),), **keys})
 
 
 def renamed(made: Spec, name: str) -> Spec:

@@ -17,8 +17,8 @@ import urllib3
 from ruamel.yaml import YAML
 
 import tritongen
+from tritongen.render.deploy import exported
 from tritongen.render.monitoring import monitoring_files
-from tritongen.render.promises import Exported
 from tritongen.render.promql import promql_text
 from tritongen.sources.flow import yaml_flow
 
@@ -69,6 +69,7 @@ SPEC = cases.spec(
     cases.model("slow", slo={"p99": "5ms"}),
     cases.model("cached", response_cache=True),
     release="24.10",
+    server={"metrics": {"summary_latencies": True}},
 )
 """Of the models in `served`. slow waits 40 ms for company that never comes."""
 
@@ -132,7 +133,7 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def files():
-    return monitoring_files(SPEC, Exported(**cases.SUMMARIES))
+    return monitoring_files(SPEC, exported(SPEC))
 
 
 @pytest.fixture(scope="module")
