@@ -1,7 +1,7 @@
 """Specs with the repositories that they must become: `tests/golden/<name>/spec.yaml` and `expected/`.
 
-`expected/` holds what a render writes: `repository/`, where there are files that Triton must not see `artifacts/`, and of a deployment `deployment/`; text as it
-is, everything else as the SHA-256 of its content in a file `<name>.sha256`. `findings.txt` has a line for each finding: severity, code and place.
+`expected/` holds what a render writes: `repository/`, where there are files that Triton must not see `artifacts/`, and of a deployment `deployment/`; text as
+it is, everything else as the SHA-256 of its content in a file `<name>.sha256`. `findings.txt` has a line for each finding: severity, code and place.
 
 Models are described in text. `NAME.onnx.txt` is as tests/rules/building.py reads it, or one line `mlp batch=N features=8 outputs=4` for `networks.mlp`;
 `NAME.npy.txt` is `<dtype> <values as JSON>`. `settings.json` may say `varies` (why weights are not the same everywhere: hashes and versions are then left out),
