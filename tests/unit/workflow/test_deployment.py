@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import compose
 import pytest
 
+from tritongen.check.codes import find_code
 from tritongen.repository import Action
 from tritongen.spec import load_spec
 from tritongen.workflow.deploying import Deploying
@@ -23,6 +25,16 @@ def test_the_deployment_of_this_checkout_is_that_of_the_quickstart():
     assert {change.name: change.action for change in plan.changes if change.action is not Action.KEEP} == {}
     services = compose.read((CHECKOUT / "docker-compose.yml").read_text())["services"]
     assert services["tritonserver"]["volumes"][0]["source"] == "./model_repository"
+
+
+def test_the_guide_names_what_is_rendered():
+    guide = (CHECKOUT / "docs/deploy.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"`([a-z-]+)`", "".join(line.split("|")[1] for line in guide.splitlines() if line.startswith("| `"))))
+    template = (CHECKOUT / "templates/docker-compose.yml.j2").read_text(encoding="utf-8")
+    assert set(re.findall(r"^  ([a-z]+-?[a-z]*):$", template, re.MULTILINE)) - {"prometheus-data", "grafana-data", "grafana-admin"} == described
+    assert [code for code in re.findall(r"TG\d{3}", guide) if find_code(code) is None] == []
+    flags = set(re.findall(r"tritongen render[^`\n]*?(--[a-z-]+)", guide))
+    assert flags == {"--deploy", "--cpu"}
 
 
 def test_nothing_is_written_before_it_is_asked_for(project, tritongen):
