@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -18,7 +19,7 @@ from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
-from tritongen.templating import environment
+from tritongen.templating import comment, environment
 from tritongen.tritonserver import DISABLE_AUTO_COMPLETE, server_arguments
 
 LEAD = PurePosixPath("docker-compose.yml")
@@ -38,26 +39,20 @@ _START_US = 120_000_000
 _ENGINES_US = 900_000_000
 """A TensorRT engine takes minutes to build, and a model may have one for each of its parts."""
 
-_GPU_CHECK = (
-    # WSL has no /proc/driver/nvidia; the engine itself knows its GPU there.
-    "test -e /proc/driver/nvidia/version || grep -qi microsoft /proc/version || {{"
-    " echo 'This machine has no NVIDIA GPU, or no driver for it: there is no /proc/driver/nvidia/version.' >&2;"
-    " echo 'Serve the models on the CPU: tritongen render --cpu {spec}, then docker compose -f docker-compose.cpu.yml up tritonserver' >&2;"
-    " exit 3; }}"
-)
-
 
 @dataclass(frozen=True)
 class Places:
     """Paths of this machine as compose files state them: absolute, or relative to the deployment's folder and then beginning with `./` or `../`.
 
     Attributes:
+        spec: the spec file, for people to read.
         repository: the repository that `render` writes.
         artifacts: what belongs to it and Triton must not see.
         cpu_repository: the one that `render --cpu` writes.
         password_file: the file with Grafana's password; None for none.
     """
 
+    spec: str
     repository: str
     artifacts: str
     cpu_repository: str
@@ -77,15 +72,15 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
     """All files of a deployment. The same spec and version give the same bytes on any machine."""
     spec = loaded.spec
     cpu_spec, _ = for_cpu(spec, loaded.locate)
-    header = _header(LEAD, loaded, tritongen_version)
+    header = _header(LEAD, places, tritongen_version)
     others = {
-        CPU_FILE: _header(CPU_FILE, loaded, tritongen_version) + _compose(cpu_spec, loaded, places, tritongen_version, cpu=True),
+        CPU_FILE: _header(CPU_FILE, places, tritongen_version) + _compose(cpu_spec, places, tritongen_version, cpu=True),
         DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=f"tritongen[load]=={tritongen_version}"),
-        SCENARIO: environment().get_template("scenario.py.j2").render(spec_name=loaded.path.name, models=list(_asked(spec))),
+        SCENARIO: environment().get_template("scenario.py.j2").render(spec=places.spec, models=list(_asked(spec))),
     }
     if has_metrics(spec):
         others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
-    return DeploymentText(header, _compose(spec, loaded, places, tritongen_version, cpu=False), others)
+    return DeploymentText(header, _compose(spec, places, tritongen_version, cpu=False), others)
 
 
 def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
@@ -155,15 +150,15 @@ def is_unicode(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _header(path: PurePosixPath, loaded: LoadedSpec, tritongen_version: str) -> str:
+def _header(path: PurePosixPath, places: Places, tritongen_version: str) -> str:
     template = environment().get_template("docker-compose.header.j2")
-    return template.render(path=path, spec_name=loaded.path.name, tritongen_version=tritongen_version, cpu=path == CPU_FILE)
+    return template.render(spec=places.spec, tritongen_version=tritongen_version, cpu=path == CPU_FILE)
 
 
-def _compose(spec: Spec, loaded: LoadedSpec, places: Places, tritongen_version: str, *, cpu: bool) -> str:
+def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -> str:
     context = {
         **_server_context(spec, places, cpu=cpu),
-        "gpu_check": _GPU_CHECK.format(spec=_quotable(loaded.path.name)),
+        "gpu_check": _gpu_check(places.spec),
         "load": spec.deploy.load,
         "load_image": f"tritongen-load:{tritongen_version}",
         "metrics": has_metrics(spec),
@@ -174,9 +169,15 @@ def _compose(spec: Spec, loaded: LoadedSpec, places: Places, tritongen_version: 
     return environment().get_template("docker-compose.yml.j2").render(context)
 
 
-def _quotable(name: str) -> str:
-    """A file's name inside single quotes of a shell, for people to read."""
-    return name if name.replace("-", "_").replace(".", "_").isidentifier() else "SPEC"
+def _gpu_check(spec: str) -> str:
+    """A shell script that says what to do where there is no NVIDIA driver, and ends with exit code 3 then. WSL has no /proc/driver/nvidia."""
+    said = (
+        "This machine has no NVIDIA GPU, or no driver for it: there is no /proc/driver/nvidia/version.",
+        f"Serve the models on the CPU: tritongen render --cpu {comment(shlex.quote(spec))}, then docker compose -f {CPU_FILE} up tritonserver",
+    )
+    # Not echo, which some shells have read backslashes.
+    words = " ".join(map(shlex.quote, said))
+    return f"test -e /proc/driver/nvidia/version || grep -qi microsoft /proc/version || {{ printf '%s\\n' {words} >&2; exit 3; }}"
 
 
 def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, Any]:

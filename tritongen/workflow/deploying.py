@@ -52,6 +52,7 @@ class Deploying:
             repository, on_cpu = (repository, given) if cpu else (given, on_cpu)
         password = loaded.spec.deploy.monitoring.admin_password
         self._places = Places(
+            os.path.relpath(os.path.normpath(loaded.path.absolute()), self._folder),
             self._stated(*repository),
             self._stated(*_artifacts(*repository)),
             self._stated(*on_cpu),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import shlex
 import subprocess
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import compose
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from tritongen.render.deploy import CPU_FILE, DOCKERFILE, LEAD, SCENARIO, Places, deployment, judge_deployment
 from tritongen.spec import Spec, load_spec
+from tritongen.templating import comment
 from tritongen.workflow.deploying import Deploying
 
-PLACES = Places("./model_repository", "./model_repository.artifacts", "./model_repository.cpu")
+PLACES = Places("spec.yaml", "./model_repository", "./model_repository.artifacts", "./model_repository.cpu")
 GPU = {"capabilities": ["gpu"], "driver": "nvidia"}
 
 MODEL = "{name: m, source: m.onnx, instances: [{kind: gpu}]}"
@@ -73,6 +75,13 @@ def test_both_files_are_valid_and_ask_for_one_variable_alone(name, tmp_path):
         assert volumes == set(read.get("volumes", ()))
     ast.parse(files[SCENARIO])
     assert "'tritongen[load]==9.8.7'" in files[DOCKERFILE]
+
+
+def without_gpu(service: dict[str, Any], driver: Path = Path("/nonexistent"), version: Path = Path("/dev/null")) -> subprocess.CompletedProcess[str]:
+    """Run the check for a GPU on a machine whose /proc has these files."""
+    shell, flag, script = service["entrypoint"]
+    script = script.replace("-e /proc/driver/nvidia/version", f"-e {driver}").replace("/proc/version", str(version))
+    return subprocess.run([shell, flag, script], capture_output=True, text=True, timeout=60, check=False)
 
 
 def reserved(service: dict[str, Any]) -> list[dict[str, Any]]:
@@ -170,13 +179,11 @@ def test_without_metrics_nothing_looks_at_them(services):
 
 @pytest.mark.parametrize(("has_driver", "kernel", "code"), [(True, "Linux", 0), (False, "Linux", 3), (False, "Linux microsoft-standard-WSL2", 0)])
 def test_a_machine_without_a_gpu_is_told_what_to_do(services, tmp_path, has_driver, kernel, code):
-    shell, flag, script = services(SPECS["one gpu"])["nvidia-gpu"]["entrypoint"]
     driver, version = tmp_path / "driver", tmp_path / "version"
     version.write_text(kernel)
     if has_driver:
         driver.touch()
-    script = script.replace("-e /proc/driver/nvidia/version", f"-e {driver}").replace("/proc/version", str(version))
-    run = subprocess.run([shell, flag, script], capture_output=True, text=True, timeout=60, check=False)
+    run = without_gpu(services(SPECS["one gpu"])["nvidia-gpu"], driver, version)
     assert run.returncode == code
     assert ("docker compose -f docker-compose.cpu.yml up" in run.stderr) == (code != 0)
     assert ("tritongen render --cpu spec.yaml" in run.stderr) == (code != 0)
@@ -274,7 +281,7 @@ PARTS = st.fixed_dictionaries(
     {
         "repository": NAME,
         "password": NAME,
-        "spec_name": TEXT.map(lambda text: text.replace("/", "")),
+        "spec": TEXT,
         "variables": st.dictionaries(st.sampled_from(["A", "B_1", "yes"]), TEXT, max_size=2),
         "backend": NAME.map(lambda text: text.replace(",", "").replace("=", "")).filter(bool),
         "value": NAME,
@@ -312,8 +319,8 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
         "deploy": {"environment": parts["variables"]},
         "models": [{"name": parts["model"], "source": "m.onnx", "shapes": {parts["tensor"]: [1, 2]}}],
     }
-    spec = dataclasses.replace(loaded(folder, SPECS["cache"]), spec=Spec.model_validate(data), path=folder / f"{parts['spec_name']}.yaml")
-    places = Places(*(f"./{parts['repository']}{end}" for end in ("", ".artifacts", ".cpu")), f"./{parts['password']}")
+    spec = dataclasses.replace(loaded(folder, SPECS["cache"]), spec=Spec.model_validate(data))
+    places = Places(parts["spec"], *(f"./{parts['repository']}{end}" for end in ("", ".artifacts", ".cpu")), f"./{parts['password']}")
     files = texts(spec, places)
     for path, root in ((LEAD, places.repository), (CPU_FILE, places.cpu_repository)):
         read = compose.read(files[path])
@@ -332,6 +339,9 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
         assert read["secrets"]["grafana-admin-password"]["file"] == places.password_file
         assert compose.variables_of(files[path]) == {"LOCUSTFILE"}
     assert compose.faults(files[LEAD]) == []
+    run = without_gpu(compose.read(files[LEAD])["services"]["nvidia-gpu"])
+    assert run.returncode == 3
+    assert f"render --cpu {comment(shlex.quote(parts['spec']))}, then" in run.stderr
     module = ast.parse(files[SCENARIO])
     (user,) = [node for node in module.body if isinstance(node, ast.ClassDef)]
     values = {node.targets[0].id: node.value for node in user.body if isinstance(node, ast.Assign)}
