@@ -33,6 +33,8 @@ MOUNT = PurePosixPath("/models")
 """Where containers see the repository; the artifacts, which Triton must not see, lie beside it."""
 
 _PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
+_SHM_BYTES = 1 << 30
+_RETENTION_US = 360 * 3_600_000_000
 _EXIT_TIMEOUT_US = 30_000_000
 _GRACE_US = 10_000_000
 _START_US = 120_000_000
@@ -164,7 +166,7 @@ def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -
         "metrics": has_metrics(spec),
         "monitoring": spec.deploy.monitoring,
         "password_file": places.password_file,
-        "retention": f"{spec.deploy.monitoring.retention // 1_000_000}s",
+        "retention": duration_text(spec.deploy.monitoring.retention or _RETENTION_US),
     }
     return environment().get_template("docker-compose.yml.j2").render(context)
 
@@ -206,7 +208,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "ports": [(port, getattr(listen, name)) for name, port in _PORTS.items() if name != "metrics" or has_metrics(spec)],
         "repository": places.cpu_repository if cpu else places.repository,
         "restart": deploy.restart,
-        "shm_size": deploy.shm_size,
+        "shm_size": deploy.shm_size or _SHM_BYTES,
         "start_period": duration_text(deploy.start_period or _start_us(spec)),
         "stop_grace_period": duration_text((spec.server.exit_timeout or _EXIT_TIMEOUT_US) + _GRACE_US),
         "ulimits": deploy.ulimits,

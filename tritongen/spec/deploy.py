@@ -97,8 +97,8 @@ class Monitoring(Strict, json_schema_extra={"examples": [{"grafana_port": 3001, 
     )
     prometheus_port: Port = setting("Port of Prometheus.", default=9090, sets="the published port", why="where 9090 is taken")
     grafana_port: Port = setting("Port of Grafana.", default=3000, sets="the published port", why="where 3000 is taken")
-    retention: Seconds = setting(
-        "How long Prometheus remembers.", default=15 * 86_400_000_000, sets="--storage.tsdb.retention.time", why="for longer comparisons"
+    retention: Seconds | None = setting(
+        "How long Prometheus remembers. Default: 360h, which are 15 days.", sets="--storage.tsdb.retention.time", why="for longer comparisons"
     )
     admin_password: PathText | None = setting(
         "File with the password of Grafana's user admin, relative to the spec's folder. Default: there is no such user; whoever reaches Grafana may look, and"
@@ -147,9 +147,8 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
     memory: SomeSize | None = setting(
         "The most memory that the server may take. Default: no limit.", sets="deploy.resources.limits.memory", why="on shared hosts"
     )
-    shm_size: SomeSize = setting(
-        "Shared memory: for models of the Python backend (1 MiB and more for each copy), and clients in the same container.",
-        default=1 << 30,
+    shm_size: SomeSize | None = setting(
+        "Shared memory: for models of the Python backend (1 MiB and more for each copy), and clients in the same container. Default: 1GiB.",
         sets="shm_size",
         why="the engine's 64 MiB end in a bus error",
     )
