@@ -38,9 +38,10 @@ soak: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 
-# Renders the specs in tests/golden anew; look at the difference before you commit it.
+# Renders the specs in tests/golden and tests/monitoring anew; look at the difference before you commit it.
 golden: $(STAMP)
 	$(BIN)/python tests/goldens.py
+	$(BIN)/python tests/monitoring_cases.py
 
 test-system: $(STAMP)
 	sh tests/system/install.sh

@@ -1,12 +1,12 @@
 """Specs with the repositories that they must become: `tests/golden/<name>/spec.yaml` and `expected/`.
 
-`expected/` holds what a render writes: `repository/` and, where there are files that Triton must not see, `artifacts/`; text as it is, everything else as the
-SHA-256 of its content in a file `<name>.sha256`. `findings.txt` has a line for each finding: severity, code and place.
+`expected/` holds what a render writes: `repository/`, where there are files that Triton must not see `artifacts/`, and of a deployment `deployment/`; text as
+it is, everything else as the SHA-256 of its content in a file `<name>.sha256`. `findings.txt` has a line for each finding: severity, code and place.
 
 Models are described in text. `NAME.onnx.txt` is as tests/rules/building.py reads it, or one line `mlp batch=N features=8 outputs=4` for `networks.mlp`;
 `NAME.npy.txt` is `<dtype> <values as JSON>`; other files and folders are copied. `settings.json` may say `varies` (why weights are not the same everywhere:
-hashes and versions are then left out), `not_live` (why the embedded server cannot serve it) and `beside` (codes of warnings that `check` has about it, and
-`render` not, which knows what was meant).
+hashes and versions are then left out), `not_live` (why the embedded server cannot serve it), `deploy` (whether a deployment is rendered too) and `beside`
+(codes of warnings that `check` has about it, and `render` not, which knows what was meant).
 
 `python tests/goldens.py` (`make golden`) writes all `expected/` anew.
 """
@@ -31,10 +31,11 @@ import networks
 from building import build_onnx
 
 from tritongen.diagnostics import Diagnostic
-from tritongen.repository import apply_plan
+from tritongen.render.deploy import MONITORING
 from tritongen.sources import SourceText, parse_yaml
 from tritongen.spec.sections import DEFAULTS, Section, sections
 from tritongen.workflow.rendering import Rendering, plan_render
+from tritongen.workflow.writing import apply_rendering
 
 ROOT = Path(__file__).parent / "golden"
 NAMES = sorted(path.parent.name for path in ROOT.glob("*/spec.yaml"))
@@ -76,9 +77,18 @@ def settings(name: str) -> Mapping[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
+def is_deployed(name: str) -> bool:
+    """Whether the files of a deployment are among what a golden's spec becomes."""
+    return bool(settings(name).get("deploy", False))
+
+
 def snapshot(name: str, rendering: Rendering) -> dict[str, bytes]:
     """What a golden's `expected/` must hold, from a rendering that was applied."""
     found = {"findings.txt": "".join(f"{line}\n" for line in _findings(rendering)).encode()}
+    if rendering.deployment is not None:
+        # What Prometheus and Grafana are told has goldens of its own.
+        texts = rendering.deployment.contents.items()
+        found |= {f"deployment/{path}": content for path, content in texts if not path.is_relative_to(MONITORING)}
     for what, root in (("repository", rendering.plan.root), ("artifacts", rendering.plan.artifacts_root)):
         for path in sorted(path for path in root.rglob("*") if path.is_file()):
             content = path.read_bytes()
@@ -146,8 +156,8 @@ def _parts(value: Any, *, named: bool) -> list[Any]:
 def regenerate() -> None:
     """Write every `expected/` anew."""
     for name in NAMES:
-        with tempfile.TemporaryDirectory() as scratch, plan_render(build(name, Path(scratch))) as rendering:
-            apply_plan(rendering.plan)
+        with tempfile.TemporaryDirectory() as scratch, plan_render(build(name, Path(scratch)), deploy=is_deployed(name)) as rendering:
+            apply_rendering(rendering)
             files = snapshot(name, rendering)
         shutil.rmtree(ROOT / name / "expected", ignore_errors=True)
         for inner, content in files.items():

@@ -180,7 +180,7 @@ _TRITON = st.fixed_dictionaries({"release": st.just("24.10")}, optional={"cpus":
 _DEFAULTS = _mapping(versions=_VERSIONS, warmup=st.sampled_from(["auto", "none"]), instances=_GROUP)
 _KEYS: dict[str, SearchStrategy[Any]] = {
     "queue": _queue(),
-    "slo": st.sampled_from([{"p99": "2s"}, {"p50": "1s", "p99": "10s"}]),
+    "slo": st.sampled_from([{"p99": "2s"}, {"p50": "1s", "p99": "10s"}, {"error_rate": "0.5%"}]),
     "instances": _GROUP | st.lists(_GROUP, min_size=1, max_size=2),
     "cpu_threads": st.integers(1, 2),
     "versions": _VERSIONS,

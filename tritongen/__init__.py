@@ -6,6 +6,8 @@ The names below are the promise; they are imported when first used, so that `imp
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -60,6 +62,19 @@ __all__ = [  # noqa: RUF022 - what people start with comes first
     "Tls",
     "TritongenError",
 ]
+
+
+class _Package(ModuleType):
+    """This package. Python puts a sub-package into its parent under its name once it is imported, and would put `tritongen.render`, the package, over the
+    function that is promised: the second `tritongen.render("spec.yaml")` of a program would call a module.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:

@@ -191,6 +191,27 @@ ISSUES: tuple[Issue, ...] = (
         "server/src/command_line_parser.cc, branches r25.03 and r25.04",
         last="25.03",
     ),
+    Issue(
+        "no-http-input-limit-option",
+        "tritonserver has no --http-max-input-size, and no limit that it could set",
+        "leave it out, or use 25.06 or newer",
+        "server/src/command_line_parser.cc, branches r25.05 and r25.06",
+        last="25.05",
+    ),
+    Issue(
+        "no-latency-histograms",
+        "tritonserver has no histograms of times",
+        "leave them out, or use 24.12 or newer",
+        "merged after 24.10, where the setting is not known; the first that surely has them is 24.12",
+        last="24.10",
+    ),
+    Issue(
+        "no-client-shared-memory-option",
+        "tritonserver has no --allow-client-shm: clients may always register shared memory",
+        "leave it out, or use 26.04 or newer",
+        "server/src/command_line_parser.cc, branches r26.03 and r26.04",
+        last="26.03",
+    ),
 )
 """In the order in which they matter."""
 

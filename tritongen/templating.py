@@ -7,7 +7,9 @@ and are never pasted raw. In `*.html.j2` every value is escaped unless it is Mar
 from __future__ import annotations
 
 import functools
+import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
@@ -33,6 +35,8 @@ def environment(own: Path | None = None) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     env.filters["comment"] = comment
+    env.filters["compose"] = compose_scalar
+    env.filters["python"] = python_literal
     env.filters["yaml"] = yaml_scalar
     env.filters["shell"] = shlex.quote
     return env
@@ -41,3 +45,15 @@ def environment(own: Path | None = None) -> jinja2.Environment:
 def comment(text: object) -> str:
     """Text that is safe behind a `#`: control characters, line breaks among them, are written as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+
+
+def python_literal(value: object) -> str:
+    """A value as Python source, with texts in double quotes where these need no other escapes than JSON's."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{python_literal(key)}: {python_literal(item)}' for key, item in value.items())}}}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) and value.isprintable() else repr(value)
+
+
+def compose_scalar(value: object) -> str:
+    """A text for a compose file: in YAML's flow form, with `$` doubled, since a single one begins the name of a variable there."""
+    return yaml_scalar(str(value).replace("$", "$$"))

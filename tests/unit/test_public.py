@@ -19,6 +19,12 @@ def test_the_public_names_are_these():
     assert set(NAMES) <= set(dir(tritongen))
 
 
+def test_a_promised_name_stays_what_it_is_whatever_is_imported():
+    """`tritongen.render` is a function, and there is a package of that name, which Python would put in its place."""
+    code = "import tritongen, tritongen.render.compile; from tritongen.render import compile_model; assert tritongen.render.__module__ == 'tritongen.workflow'"
+    assert "tritongen.render.compile" in imported_by(code)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(tritongen, "does_not_exist")
 

@@ -39,6 +39,7 @@ _FAMILIES = (
     ("TG40", "What requests may look like"),
     ("TG41", "The release of a spec"),
     ("TG42", "Load tests"),
+    ("TG43", "Servers and deployments"),
     ("TG9", "The embedded server"),
 )
 

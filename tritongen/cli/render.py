@@ -23,6 +23,8 @@ _WORTH_A_BAR = 256 << 20
 @click.command("render")
 @click.argument("spec", type=SPEC)
 @click.option("-o", "--output", type=OutputPath(), help="Folder of the model repository. Default: the one that the spec names.")
+@click.option("--cpu", is_flag=True, help="Write a repository for servers without a GPU, by default beside the other: <repository>.cpu.")
+@click.option("--deploy", type=click.Choice(["compose"]), help="Write docker-compose.yml and what it needs too.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, with the differences of texts, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if anything would change.")
 @click.option("--force", is_flag=True, help="Overwrite generated files that were edited by hand.")
@@ -30,8 +32,20 @@ _WORTH_A_BAR = 256 << 20
 @click.option("--keep-going", is_flag=True, help="Write the models with which nothing is wrong, and leave the others as they are; the exit code stays 2.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @prove_limit
-def command(spec: Path, output: Path | None, dry_run: bool, check: bool, force: bool, prune: bool, keep_going: bool, strict: bool, prove_limit: int) -> int:
-    """Write the Triton model repository that SPEC describes.
+def command(
+    spec: Path,
+    output: Path | None,
+    cpu: bool,
+    deploy: str | None,
+    dry_run: bool,
+    check: bool,
+    force: bool,
+    prune: bool,
+    keep_going: bool,
+    strict: bool,
+    prove_limit: int,
+) -> int:
+    """Write the Triton model repository that SPEC describes, and with --deploy what serves it.
 
     A model's folder is replaced as a whole, in one step, so that a server may be polling it; nothing is written when anything is wrong. A render that is
     killed leaves each model old or new, and the next one clears up.
@@ -42,7 +56,17 @@ def command(spec: Path, output: Path | None, dry_run: bool, check: bool, force: 
     from tritongen.workflow.rendering import plan_render
 
     writes = not (dry_run or check)
-    with plan_render(spec, output=output, force=force, prune=prune, keep_going=keep_going, settle=writes, prove_limit_bytes=prove_limit) as rendering:
+    with plan_render(
+        spec,
+        output=output,
+        force=force,
+        prune=prune,
+        keep_going=keep_going,
+        settle=writes,
+        prove_limit_bytes=prove_limit,
+        cpu=cpu,
+        deploy=deploy is not None,
+    ) as rendering:
         if strict and any(finding.severity is Severity.WARNING for finding in rendering.findings):
             raise InputError(rendering.findings)
         if rendering.findings:
@@ -54,27 +78,31 @@ def _show(rendering: Rendering, *, dry_run: bool, check: bool) -> int:
     """`--dry-run` and `--check`: the plan, and the exit code that says what it comes to."""
     from tritongen.report.plans import format_diffs, format_plan
 
-    plan = rendering.plan
-    click.echo(format_plan(plan))
-    if dry_run and (diffs := format_diffs(plan)):
+    for plan in rendering.plans:
+        click.echo(format_plan(plan))
+    if dry_run and (diffs := "\n".join(filter(None, map(format_diffs, rendering.plans)))):
         click.echo(f"\n{diffs}")
     if rendering.refused:
         return 2
-    return 1 if plan.has_conflicts or (plan.would_change and check) else 0
+    return 1 if any(plan.has_conflicts or (plan.would_change and check) for plan in rendering.plans) else 0
 
 
 def _write(rendering: Rendering, *, keep_going: bool) -> int:
     """Apply the plan; 2 where something was left undone."""
     from tritongen.report.plans import format_plan
     from tritongen.report.text import format_diagnostics
-    from tritongen.repository import apply_plan, conflicts
+    from tritongen.repository import conflicts
+    from tritongen.workflow.writing import apply_rendering, deployment_conflicts
 
+    in_the_way = deployment_conflicts(rendering)
     with _progress(rendering.plan) as advance:
-        applied = apply_plan(rendering.plan, skip_conflicts=keep_going, progress=advance)
+        applied = apply_rendering(rendering, skip_conflicts=keep_going, progress=advance)
     click.echo(format_plan(applied.plan, done=True))
+    if rendering.deployment is not None and not in_the_way:
+        click.echo(format_plan(rendering.deployment, done=True))
     for note in applied.notes:
         click.echo(note, err=True)
-    left = conflicts(applied.plan)
+    left = [*conflicts(applied.plan), *in_the_way]
     if left:
         click.echo(format_diagnostics(left), err=True)
     return 2 if left or rendering.refused else 0

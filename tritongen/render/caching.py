@@ -7,9 +7,10 @@ from typing import Any
 
 from tritongen.render.findings import Findings, Key
 from tritongen.spec import ModelSpec
+from tritongen.spec.server import Server
 
 
-def add_response_cache(config: Any, model: ModelSpec, findings: Findings) -> None:
+def add_response_cache(config: Any, model: ModelSpec, server: Server | None, findings: Findings) -> None:
     """Write `response_cache`, and say what it needs of the server.
 
     An error for a model with a sequence batcher or decoupled responses, whose answers depend on more than the request (`ValidateModelConfig`,
@@ -21,12 +22,15 @@ def add_response_cache(config: Any, model: ModelSpec, findings: Findings) -> Non
     other = _uncacheable(model)
     if other is None:
         config.response_cache.enable = True
+        if server is not None and server.cache is not None:
+            return
         findings.advice(
             "TG409",
             key,
             "the response cache works only in a server with a cache",
             consequence="without one nothing is cached, and Triton does not say so",
-            hint="start tritonserver with --cache-config=local,size=BYTES, where BYTES holds many answers; `tritongen serve` does so by itself",
+            hint="write server: {cache: {size: 256MiB}}, say, for `tritongen serve` and a rendered deployment, which have 64MiB by themselves; start any other"
+            " tritonserver with --cache-config=local,size=BYTES",
         )
     elif findings.is_inherited(key):
         findings.idle(key, f"response_cache is left out for this model: it has {other}", hint="write response_cache: false for it")
@@ -38,6 +42,11 @@ def add_response_cache(config: Any, model: ModelSpec, findings: Findings) -> Non
             consequence="Triton refuses to load the model: its answers depend on more than the request",
             hint="remove one of the two",
         )
+
+
+def wants_cache(model: ModelSpec) -> bool:
+    """Whether the model is served with a response cache, where the server has one."""
+    return (model.response_cache or _is_laid_over(model)) and _uncacheable(model) is None
 
 
 def _is_laid_over(model: ModelSpec) -> bool:

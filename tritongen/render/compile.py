@@ -33,6 +33,7 @@ from tritongen.rewrite import may_rebatch
 from tritongen.samples import Array, Feed
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
+from tritongen.spec.server import Server
 from tritongen.spec.target import Target
 
 _DERIVED = {
@@ -81,6 +82,7 @@ def compile_model(
     samples: Mapping[str, Array],
     findings: Findings,
     stated: Signature | None = None,
+    server: Server | None = None,
 ) -> Compiled:
     """Compile one model.
 
@@ -93,6 +95,7 @@ def compile_model(
         samples: the values that the spec gives for inputs, as arrays in the model's own dtypes.
         findings: receives all that is wrong or worth knowing. With an error among it the result must not be written.
         stated: what the model file says by itself, where `signature` knows more.
+        server: how the server is started; None where nothing is known of it.
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
@@ -109,7 +112,7 @@ def compile_model(
         check_symbols(signature, batching, sizes, findings)
     profiles = plan_profiles(model, signature, batching, sizes, findings)
     remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
-    add_instances(config, model, len(profiles), findings)
+    add_instances(config, model, server, len(profiles), findings)
     judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
@@ -120,7 +123,7 @@ def compile_model(
     warmed = warmed_sizes(model, signature, batching, sizes, findings)
     files = add_warmup(config, signature, batching, warmed, sizes, samples)
     add_samples(config, samples)
-    add_response_cache(config, model, findings)
+    add_response_cache(config, model, server, findings)
     _overlay(config, model, findings)
     follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)

@@ -8,11 +8,13 @@ from typing import Any
 from tritongen.modelconfig import ModelInstanceGroup
 from tritongen.render.findings import Findings
 from tritongen.render.placement import KINDS, Placed, is_overlaid, needs_gpu, placed_groups
+from tritongen.sources.flow import yaml_scalar
 from tritongen.spec import ModelSpec
 from tritongen.spec.instances import InstanceGroup
+from tritongen.spec.server import Server
 
 
-def add_instances(config: Any, model: ModelSpec, profiles: int, findings: Findings) -> None:
+def add_instances(config: Any, model: ModelSpec, server: Server | None, profiles: int, findings: Findings) -> None:
     """Write one group for each of the spec, unless `config: instance_group` takes their place; both are judged.
 
     `profiles`: how many the plan has. A group that names none uses them all: without a list, Triton uses the first one only.
@@ -20,7 +22,7 @@ def add_instances(config: Any, model: ModelSpec, profiles: int, findings: Findin
     groups = placed_groups(model)
     for placed in groups:
         _check_kind(model, placed, findings)
-        _say_needed_options(placed, findings)
+        _say_needed_options(placed, server, findings)
     if is_overlaid(model):
         return
     for index, (group, placed) in enumerate(zip(model.instances, groups, strict=True)):
@@ -81,20 +83,22 @@ def _add_rate_limiter(added: Any, group: InstanceGroup) -> None:
         added.rate_limiter.priority = group.rate_limiter.priority
 
 
-def _say_needed_options(placed: Placed, findings: Findings) -> None:
-    """Keys that the server looks at only where it was started with an option."""
-    for key, option in _needed_options(placed):
+def _say_needed_options(placed: Placed, server: Server | None, findings: Findings) -> None:
+    """Keys that the server looks at only where it was started with an option, which the spec's `server` does not have."""
+    for key, option, written in _needed_options(placed, server or Server()):
         findings.advice(
             "TG174",
             (*placed.key, key),
             f"{key} needs an option of the server: {option}",
             consequence="without the option Triton loads the model and never looks at it",
-            hint=f"start the server with it, or remove {key}",
+            hint=f"write server: {written}, or start the server with it; or remove {key}",
         )
 
 
-def _needed_options(placed: Placed) -> Iterator[tuple[str, str]]:
-    if placed.is_limited:
-        yield "rate_limiter", "--rate-limit=execution_count"
-    if placed.host_policy:
-        yield "host_policy", f"--host-policy={placed.host_policy},numa-node=N or cpu-cores=N-M"
+def _needed_options(placed: Placed, server: Server) -> Iterator[tuple[str, str, str]]:
+    """(key, option, what to write in `server`)."""
+    if placed.is_limited and server.rate_limit is None:
+        yield "rate_limiter", "--rate-limit=execution_count", "{rate_limit: {}}"
+    if placed.host_policy and placed.host_policy not in server.host_policies:
+        option = f"--host-policy={placed.host_policy},numa-node=N or cpu-cores=N-M"
+        yield "host_policy", option, f"{{host_policies: {{{yaml_scalar(placed.host_policy)}: {{numa_node: 0}}}}}}"

@@ -22,9 +22,10 @@ _OVERLAY = "instance_group"
 
 @dataclass(frozen=True)
 class Taken:
-    """A resource of the rate limiter that a group takes: its name, whether all devices share it, and where the spec says so."""
+    """A resource of the rate limiter that a group takes: its name, how much of it, whether all devices share it, and where the spec says so."""
 
     name: str
+    count: int
     is_global: bool
     key: Key
 
@@ -89,7 +90,7 @@ def _typed(model: ModelSpec, index: int, group: InstanceGroup) -> Placed:
         host_policy=group.host_policy or "",
         is_limited=limiter is not None,
         resources=tuple(
-            Taken(resource.name, resource.is_global, (*key, "rate_limiter", "resources", number))
+            Taken(resource.name, resource.count, resource.is_global, (*key, "rate_limiter", "resources", number))
             for number, resource in enumerate(limiter.resources if limiter else ())
         ),
     )
@@ -115,7 +116,7 @@ def _read(model: ModelSpec, key: Key, group: Any) -> Placed:
         group.host_policy,
         group.HasField("rate_limiter"),
         tuple(
-            Taken(resource.name, getattr(resource, "global"), (*key, "rate_limiter", "resources", number))
+            Taken(resource.name, resource.count, getattr(resource, "global"), (*key, "rate_limiter", "resources", number))
             for number, resource in enumerate(group.rate_limiter.resources)
         ),
     )

@@ -77,19 +77,19 @@ def _overload(model: ModelSpec, batching: Batching, findings: Findings) -> Overl
     """The limits of `overload: reject`, which need to know what was promised."""
     if model.queue.overload == "none":
         return None
-    if model.slo is None:
+    if model.timed_slo is None:
         findings.error(
             "TG170",
             ("queue", "overload"),
-            "overload: reject derives its limits from the slo, and the model has none",
+            "overload: reject derives its limits from the times of the slo, and the model has none",
             consequence="without limits, requests wait for ever when there are more than the server can do",
             hint="add slo: {p99: 20ms} with the time that is promised, or state the limits: queue: {max_queue_size: 64, default_timeout: 10ms}",
         )
         return None
     copies = max(1, sum(group.copies for group in placed_groups(model)))
-    overload = overload_limits(model.slo, rows=max(1, batching.optimum), delay_us=batching.max_queue_delay_us, copies=copies)
+    overload = overload_limits(model.timed_slo, rows=max(1, batching.optimum), delay_us=batching.max_queue_delay_us, copies=copies)
     if overload.is_late and any(not policy.default_timeout_us for _, policy in _used(model.queue)):
-        _refuse_late(model.slo, batching.max_queue_delay_us, findings)
+        _refuse_late(model.timed_slo, batching.max_queue_delay_us, findings)
     return overload
 
 
@@ -165,7 +165,7 @@ def _say_idle_queue(model: ModelSpec, findings: Findings) -> None:
             message = "default_timeout: 0 has no effect: to Triton it means for ever, as without it"
             findings.idle((*place, "default_timeout"), message, hint="write the longest time that a request may wait, or remove it")
         is_used = place == ("queue",) or queue.priority_levels is not None
-        if policy.default_timeout_us or (queue.overload == "reject" and model.slo is not None) or not is_used:
+        if policy.default_timeout_us or (queue.overload == "reject" and model.timed_slo is not None) or not is_used:
             continue
         for key, reason in (
             ("timeout_action", "no request's time is ever over"),
@@ -217,7 +217,7 @@ def _add_gathering(config: Any, model: ModelSpec, batching: Batching, findings: 
 
 def _judge_waits(model: ModelSpec, batching: Batching, findings: Findings) -> None:
     """Delays and timeouts that the spec states, against each other and against what was promised."""
-    delay_us, slo = batching.max_queue_delay_us, model.slo
+    delay_us, slo = batching.max_queue_delay_us, model.timed_slo
     if slo is not None and delay_us and (wait := judge_delay(delay_us, slo)):
         say = findings.warning if wait.is_late else findings.advice
         hint = "shorten it: under load batches are full without any delay"

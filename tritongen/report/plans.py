@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tritongen.report.text import printable
-from tritongen.repository import Action, Change, FileDiff, Plan, SharedChange, bytes_to_copy, size_text, text_diffs
+from tritongen.repository import Action, Change, FileDiff, FilePlan, Plan, SharedChange, bytes_to_copy, file_diffs, size_text, text_diffs
 
 _DONE = {Action.CREATE: "created", Action.REPLACE: "replaced", Action.KEEP: "unchanged", Action.CONFLICT: "conflict", Action.ORPHAN: "orphan"}
 _COLOURS = {Action.CREATE: "green", Action.REPLACE: "yellow", Action.KEEP: None, Action.CONFLICT: "red", Action.ORPHAN: "magenta"}
@@ -53,7 +53,8 @@ def _costs(plan: Plan, change: Change) -> str:
 
 def format_diffs(plan: Plan) -> str:
     """Unified diffs of all texts that the plan changes, each with the model's name in its path; empty where there are none. Raises RepositoryError."""
-    return "\n".join(line for change in plan.changes for diff in text_diffs(plan.root, change) for line in _diff_lines(diff))
+    diffs = file_diffs(plan) if isinstance(plan, FilePlan) else [diff for change in plan.changes for diff in text_diffs(plan.root, change)]
+    return "\n".join(line for diff in diffs for line in _diff_lines(diff))
 
 
 def _line(verb: str, name: str, colour: str | None, width: int = 0) -> str:
@@ -68,7 +69,7 @@ def _verb(plan: Plan, change: Change, *, done: bool) -> str:
 
 def _details(plan: Plan, change: Change) -> str:
     notes = list(change.reasons)
-    if change.action is Action.ORPHAN:
+    if change.action is Action.ORPHAN and not notes:
         notes.append(_PRUNED if plan.prune else _ORPHAN)
     if change.carried and change.action is Action.REPLACE:
         notes.append(f"kept: {', '.join(str(path) for path in change.carried)}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from tritongen.sources.flow import yaml_flow
 from tritongen.spec import spec_schema
 from tritongen.spec.sections import DEFAULTS, Schema, Section, inner_mapping, sections
-from tritongen.spec.units import DURATION_PATTERN, DURATION_UNITS, SIZE_PATTERN, SIZE_UNITS
+from tritongen.spec.units import DURATION_PATTERN, DURATION_UNITS, PERCENT_PATTERN, SIZE_PATTERN, SIZE_UNITS
 from tritongen.spec.values import INT32_MAX
 
 _HEAD = """\
@@ -91,13 +91,13 @@ def _value(schema: Schema, definitions: Schema) -> str:
 
 def _many(value: str) -> str:
     """The same in the plural."""
-    return re.sub(r"(?<!a )\b(whole number|mapping|list|text|size|duration)\b(?! number)", r"\1s", value)
+    return re.sub(r"(?<!a )\b(whole number|mapping|list|text|size|duration|percentage)\b(?! number)", r"\1s", value)
 
 
 def _scalar(schema: Schema) -> str:
     kind, pattern = schema.get("type"), schema.get("pattern")
     if kind == "string":
-        quantity = {DURATION_PATTERN: ("duration", DURATION_UNITS), SIZE_PATTERN: ("size", SIZE_UNITS)}.get(str(pattern))
+        quantity = {DURATION_PATTERN: ("duration", DURATION_UNITS), SIZE_PATTERN: ("size", SIZE_UNITS), PERCENT_PATTERN: ("percentage", "%")}.get(str(pattern))
         return f"{quantity[0]} ({', '.join(quantity[1])})" if quantity else "text"
     if kind == "boolean":
         return "`true`, `false`"

@@ -3,9 +3,11 @@
 from tritongen.repository.actions import Action
 from tritongen.repository.apply import Applied, apply_plan, conflicts
 from tritongen.repository.comparing import config_sha256, stamp_of
-from tritongen.repository.diffs import FileDiff, text_diffs
+from tritongen.repository.copying import Progress
+from tritongen.repository.diffs import FileDiff, file_diffs, text_diffs
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.files import FilePlan, apply_files, file_conflicts, plan_files
 from tritongen.repository.plan import Change, Plan, make_plan, unreadable
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.shared import SharedChange
@@ -20,18 +22,24 @@ __all__ = [
     "Entry",
     "EntryFile",
     "FileDiff",
+    "FilePlan",
     "KeptFile",
     "Made",
     "Plan",
+    "Progress",
     "SharedChange",
     "Stamp",
     "TextFile",
+    "apply_files",
     "apply_plan",
     "bytes_to_copy",
     "config_sha256",
     "conflicts",
+    "file_conflicts",
+    "file_diffs",
     "file_sha256",
     "make_plan",
+    "plan_files",
     "read_stamp",
     "recover",
     "size_text",

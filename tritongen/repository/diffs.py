@@ -1,13 +1,15 @@
-"""What a plan does to the text files of a model: unified diffs between the disk and the entry."""
+"""What a plan does to the text files of a model, or of a deployment: unified diffs between the disk and the entry."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.errors import RepositoryError
 from tritongen.repository.entry import TextFile
+from tritongen.repository.files import FilePlan
 from tritongen.repository.plan import Change, unreadable
 
 _MOST_BYTES = 1 << 20
@@ -26,12 +28,20 @@ class FileDiff:
 def text_diffs(root: Path, change: Change) -> list[FileDiff]:
     """The texts that a change writes differently from what is in the repository at `root`, sorted by path. Raises RepositoryError where one cannot be read."""
     files = change.entry.files if change.entry is not None else {}
+    return _diffs(root, {PurePosixPath(change.name) / path: file.content for path, file in files.items() if isinstance(file, TextFile)})
+
+
+def file_diffs(plan: FilePlan) -> list[FileDiff]:
+    """The files of a deployment that are written differently from what is there, sorted by path. Raises RepositoryError where one cannot be read."""
+    return _diffs(plan.root, plan.contents)
+
+
+def _diffs(root: Path, after: Mapping[PurePosixPath, bytes]) -> list[FileDiff]:
     try:
-        before = {path: _content(root / change.name / path) for path, file in sorted(files.items()) if isinstance(file, TextFile)}
+        before = {path: _content(root / path) for path in sorted(after)}
     except OSError as error:
         raise RepositoryError([unreadable(error, root)]) from error
-    after = {path: file.content for path, file in files.items() if isinstance(file, TextFile)}
-    return [_diff(PurePosixPath(change.name) / path, old, after[path]) for path, old in before.items() if old != after[path]]
+    return [_diff(path, old, after[path]) for path, old in before.items() if old != after[path]]
 
 
 def _content(path: Path) -> bytes | None:

@@ -13,11 +13,12 @@ from tritongen.known_issues import find_issue
 from tritongen.releases import find_release
 from tritongen.server import http_probe, log, ports
 from tritongen.server.environment import Environment
-from tritongen.server.options import DEFAULT_CACHE_BYTES, EMBEDDED_RELEASE, ServerOptions
+from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
 from tritongen.server.ports import Ports
 from tritongen.server.process import ServerProcess
 from tritongen.server.runtime import Runtime
 from tritongen.server.served_copy import Served
+from tritongen.tritonserver import DEFAULT_CACHE_BYTES
 
 _POLL_INTERVAL_S = 0.02
 _LOG_INTERVAL_S = 0.25

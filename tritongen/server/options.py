@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, get_args
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
 from tritongen.releases import RELEASES, find_release
+from tritongen.spec.server import SMALLEST_CACHE_BYTES, ModelControl, Server
 from tritongen.spec.values import RELEASE_PATTERN
-
-ModelControl = Literal["none", "poll", "explicit"]
-"""`--model-control-mode` of tritonserver: load all at the start, follow changes on disk, or load on request."""
+from tritongen.tritonserver import DEFAULT_CACHE_BYTES, OPTIONS, Key
 
 EMBEDDED_RELEASE = "24.10"
 """The release whose core the embedded server is; what it stands for where nobody names one."""
 
-DEFAULT_CACHE_BYTES = 64 << 20
-"""Size of the response cache where a model asks for one and nobody says how large."""
-
 _HIGHEST_PORT = 65535
 _CACHE_CONFIG = re.compile(r"local,size=(?P<size>[0-9]{1,40})")
-_SMALLEST_CACHE_BYTES, _LARGEST_CACHE_BYTES = 1 << 10, 1 << 40
+_LARGEST_CACHE_BYTES = 1 << 40
 
 _OURS = (
     "--model-repository",
@@ -108,6 +105,58 @@ class ServerOptions:
         return (f"release {self.release} is not known to this version of tritongen, and nothing is judged by it; {known}",)
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A key of a spec's `server` that the embedded server does not follow, and why."""
+
+    key: Key
+    reason: str
+
+
+def with_server(options: ServerOptions, server: Server) -> tuple[ServerOptions, tuple[LeftOut, ...]]:
+    """The settings, with what a spec's `server` says wherever they are as they are by default; and what of it the embedded server cannot follow."""
+    listen, seconds = server.listen, 1_000_000
+    stated: dict[str, Any] = {
+        "http_port": _given(listen, "http"),
+        "grpc_port": _given(listen, "grpc"),
+        "metrics_port": _given(listen, "metrics"),
+        "host": listen.address,
+        "model_control": server.model_control,
+        "load_models": server.load_models,
+        "cache_config": None if server.cache is None else f"local,size={server.cache.size}",
+        "poll_interval_s": None if server.poll_interval is None else server.poll_interval // seconds,
+        "exit_on_error": server.exit_on_error,
+    }
+    defaults = {field.name: field.default for field in dataclasses.fields(ServerOptions)}
+    changes = {name: value for name, value in stated.items() if value is not None and getattr(options, name) == defaults[name]}
+    arguments, left_out = _further(server)
+    return dataclasses.replace(options, **changes, extra_args=(*arguments, *options.extra_args)), left_out
+
+
+def _given(listen: Any, name: str) -> int | None:
+    """A port that the spec states; where it states none, another may be taken in its place."""
+    return getattr(listen, name) if name in listen.model_fields_set else None
+
+
+def _further(server: Server) -> tuple[list[str], tuple[LeftOut, ...]]:
+    """The options that are passed on as they are, and those that are not."""
+    release = find_release(EMBEDDED_RELEASE)
+    arguments: list[str] = []
+    left_out: list[LeftOut] = []
+    for option in OPTIONS:
+        if not (written := option.arguments(server)):
+            continue
+        issue = option.lacking(release) if release else None
+        if issue is not None:
+            left_out.append(LeftOut(option.key, f"it is release {EMBEDDED_RELEASE}, and {issue.text}"))
+        elif option.name in ("--allow-metrics", "--log-info", "--log-error"):
+            if "true" not in written[0]:
+                left_out.append(LeftOut(option.key, "tritongen reads the log and the metrics to know how the server is"))
+        elif option.name not in _OURS:
+            arguments += written
+    return arguments, tuple(left_out)
+
+
 def _problem(message: str, hint: str) -> Diagnostic:
     return Diagnostic("TG901", message, hint=hint)
 
@@ -157,8 +206,8 @@ def _cache_problems(options: ServerOptions) -> list[Diagnostic]:
     example = f"write local,size={DEFAULT_CACHE_BYTES}, the size in bytes"
     if match is None:
         return [_problem(f"the cache config is {options.cache_config[:60]!r}, and the embedded server has the local cache only", example)]
-    if not _SMALLEST_CACHE_BYTES <= int(match["size"]) <= _LARGEST_CACHE_BYTES:
-        return [_problem(f"the cache size is {match['size'][:30]} bytes", f"give {_SMALLEST_CACHE_BYTES} to {_LARGEST_CACHE_BYTES}: {example}")]
+    if not SMALLEST_CACHE_BYTES <= int(match["size"]) <= _LARGEST_CACHE_BYTES:
+        return [_problem(f"the cache size is {match['size'][:30]} bytes", f"give {SMALLEST_CACHE_BYTES} to {_LARGEST_CACHE_BYTES}: {example}")]
     return []
 
 

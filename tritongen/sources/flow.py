@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 
 def yaml_scalar(value: object) -> str:
-    """A value in YAML's flow form. Plain words and quantities stay plain; quoting all the rest as JSON, a subset of YAML 1.2, is always right."""
+    """A value in YAML's flow form. Plain words and quantities stay plain; the rest is quoted as JSON, with what YAML does not print as YAML's escapes."""
     if isinstance(value, str) and (_QUANTITY.fullmatch(value) or _is_word(value)):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _UNPRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def yaml_flow(value: object) -> str:
@@ -27,5 +27,7 @@ def _is_word(text: str) -> bool:
     return text.replace("_", "a").replace(".", "a").isalnum() and text[0].isalpha() and text.lower() not in _YAML_WORDS
 
 
-_QUANTITY = re.compile(r"[0-9]+(?:us|ms|s|m|h|[KMGT]i?B)")
+_QUANTITY = re.compile(r"[0-9]+(?:us|ms|s|m|h|[KMGT]i?B)|[0-9]+(?:\.[0-9]+)?%")
+_UNPRINTED = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What JSON leaves as it is and YAML 1.1 or 1.2 refuses, takes for a line break, or drops at a stream's start."""
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})

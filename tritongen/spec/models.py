@@ -16,6 +16,7 @@ from pydantic import ValidationError, ValidationInfo, ValidatorFunctionWrapHandl
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.batching import Batching
+from tritongen.spec.deploy import Deploy
 from tritongen.spec.instances import InstanceGroup, InstanceKind
 from tritongen.spec.libraries import LibraryPath
 from tritongen.spec.ragged import Requests
@@ -23,6 +24,7 @@ from tritongen.spec.rewriting import Rewriting
 from tritongen.spec.samples import Sample
 from tritongen.spec.scenario_fit import disagreements
 from tritongen.spec.scenarios import LoadTests
+from tritongen.spec.server import Server
 from tritongen.spec.serving import Accelerator, Backend, Precision, Serving
 from tritongen.spec.shapes import ShapeField, ShapeRange
 from tritongen.spec.source import Source, Sourced
@@ -175,6 +177,18 @@ class Spec(
         default="model_repository",
         sets="where models are written",
         why="to write into a mounted volume; `tritongen render -o` does it once",
+    )
+    server: Server = setting(
+        "How the server is started.",
+        default_factory=Server,
+        sets="the command line of tritonserver",
+        why="for a response cache, p99 in the metrics, other ports; `tritongen serve` and the rendered deployment start it so",
+    )
+    deploy: Deploy = setting(
+        "How its container is run.",
+        default_factory=Deploy,
+        sets="docker-compose.yml",
+        why="to choose GPUs, memory and users; `tritongen render --deploy compose` writes it",
     )
     defaults: Defaults = setting(
         "Values for every model that does not set the key itself.",

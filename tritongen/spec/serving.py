@@ -62,7 +62,7 @@ class Serving(Strict):
         why="to answer in time whom one answers at all",
     )
     slo: Slo | None = setting(
-        "The longest that requests may take, by percentile, such as {p99: 20ms}. Default: nothing is promised.",
+        "The longest that requests may take, by percentile, and the part that may fail, as {p99: 20ms, error_rate: 0.1%}. Default: nothing is promised.",
         sets="no field; delays and timeouts are judged by it, and queue.overload is derived from it",
         why="to be told at once of a setting that cannot keep the promise",
     )
@@ -116,3 +116,8 @@ class Serving(Strict):
         sets="the name of the version folder",
         why="auto keeps the weights that were served before, so that one can go back",
     )
+
+    @property
+    def timed_slo(self) -> Slo | None:
+        """The slo, where it promises times and not only a rate of errors."""
+        return self.slo if self.slo is not None and self.slo.times_us else None

@@ -1,13 +1,14 @@
-"""How fast answers must come."""
+"""How fast answers must come, and how many may be missing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from tritongen.spec.strict import Strict, setting
-from tritongen.spec.units import Duration, duration_text
+from tritongen.spec.units import Duration, Percent, duration_text
 from tritongen.spec.values import problem
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
@@ -17,13 +18,21 @@ def _limit(key: str, share: str, why: str) -> Any:
     return setting(f"{share} requests are answered within this time.", alias=key, sets="no field; delays and timeouts are judged by it", why=why)
 
 
-class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms"}]}):
-    """The longest that a request may take, from the client's request to its answer, by percentile. Triton is not told of it: settings are judged by it."""
+class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms", "error_rate": "0.1%"}]}):
+    """What clients are promised: the longest that a request may take, from the client's request to its answer, by percentile, and how many may fail.
+
+    Triton is not told of it: settings are judged by it, and the alerts of a deployment are made from it.
+    """
 
     p50_us: Duration | None = _limit("p50", "Half of all", "it is what a usual request feels like")
     p90_us: Duration | None = _limit("p90", "Nine of ten", "it is the tail that many users meet")
     p95_us: Duration | None = _limit("p95", "19 of 20", "it is the tail that most agreements name")
     p99_us: Duration | None = _limit("p99", "99 of 100", "it is what a page of many requests waits for")
+    error_rate: Percent | None = setting(
+        "The part of all requests that may fail, as a percentage; those that their client cancelled do not count.",
+        sets="no field; a deployment's alerts are made from it",
+        why="to be woken where more fail than was promised, and not by each that does",
+    )
 
     @field_validator("p50_us", "p90_us", "p95_us", "p99_us")
     @classmethod
@@ -47,10 +56,15 @@ class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms"}]
     @classmethod
     def _says_something(cls, value: Any) -> Any:
         if value == {}:
-            raise problem("it states no time", code="TG009", hint="write slo: {p99: 20ms}, with one of p50, p90, p95 and p99")
+            raise problem("it promises nothing", code="TG009", hint="write slo: {p99: 20ms}, with one of p50, p90, p95, p99 and error_rate")
         return value
 
     @property
+    def times_us(self) -> Mapping[str, int]:
+        """The times that are promised, in microseconds by percentile, the lowest first."""
+        return {name: limit for name in PERCENTILES if (limit := getattr(self, f"{name}_us")) is not None}
+
+    @property
     def tightest(self) -> tuple[str, int]:
-        """The shortest of the times: its key, and itself in microseconds."""
-        return next((name, limit) for name in PERCENTILES if (limit := getattr(self, f"{name}_us")) is not None)
+        """The shortest of the times: its key, and itself in microseconds. There must be one."""
+        return next(iter(self.times_us.items()))

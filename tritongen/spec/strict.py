@@ -6,7 +6,7 @@ on top of a value that was already reported. A key that is only without effect i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ class Forms:
         return {"anyOf": self.widen(handler(schema))}
 
 
-def listed(sizes: list[int]) -> str:
+def listed(items: Sequence[object]) -> str:
     """`4`, `4 and 8`, `4, 8 and 16`."""
-    texts = [str(size) for size in sizes]
+    texts = [str(item) for item in items]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: `2ms`, `1.5s`, `512MB`, `4GiB`.
+"""Durations, sizes and parts of a whole as people write them: `2ms`, `1.5s`, `512MB`, `4GiB`, `0.1%`.
 
 A bare number is refused everywhere: nobody can tell from `max_queue_delay: 2` whether two microseconds or two seconds were meant. Values are exact:
 text is never read as a float.
@@ -52,6 +52,8 @@ def _pattern(units: Mapping[str, int]) -> str:
 
 DURATION_PATTERN = _pattern(DURATION_UNITS)
 SIZE_PATTERN = _pattern(SIZE_UNITS)
+PERCENT_PATTERN = r"^(?![0.]+ ?%$)[0-9]{1,2}(\.[0-9]{1,6})? ?%$"
+_PERCENT = re.compile(r"(?P<number>[0-9]{1,2}(?:\.[0-9]{1,6})?) ?%")
 
 
 def parse_duration(value: object) -> int:
@@ -68,6 +70,21 @@ def parse_size(value: object) -> int:
     Raises UnitError for a bare number, an unknown unit, a negative or too large value, and for a fraction of a byte: the message names the units.
     """
     return _parse(value, SIZE_UNITS, what="size", example="4GiB", smallest="byte")
+
+
+def parse_percent(value: object) -> float:
+    """The part of 1 meant by a text such as `0.1%` or `5 %`: above 0 and below 1.
+
+    Raises UnitError for a bare number, for what is no percentage, and for 0 % and 100 % or more.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise UnitError(f"{value} has no unit; a part of all requests is written like 0.1%", "write the number and a % together")
+    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    part = Fraction(match["number"]) / 100 if match else Fraction()
+    if not part:
+        shown = f"{value[:60]!r} is not" if isinstance(value, str) else "expected"
+        raise UnitError(f"{shown} a percentage above 0% and below 100%, with at most six decimals, like 0.1%", "write a part such as 0.1%")
+    return float(part)
 
 
 def duration_text(microseconds: int) -> str:
@@ -131,6 +148,14 @@ def _as_size(value: object) -> int:
         raise _unit_problem(error) from error
 
 
+def _as_percent(value: object) -> float:
+    """`parse_percent` for pydantic."""
+    try:
+        return parse_percent(value)
+    except UnitError as error:
+        raise _unit_problem(error) from error
+
+
 def _unit_problem(error: UnitError) -> PydanticCustomError:
     return PydanticCustomError("unit", "{message}", {"message": str(error), "hint": error.hint})
 
@@ -154,3 +179,10 @@ SomeSize = Annotated[
     WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN.replace("^", r"^(?![0.]+ ?[A-Za-z]+$)", 1), "examples": ["512MB", "4GiB"]}),
 ]
 """A size that is not zero."""
+
+Percent = Annotated[
+    float,
+    BeforeValidator(_as_percent),
+    WithJsonSchema({"type": "string", "pattern": PERCENT_PATTERN, "examples": ["0.1%", "1%"]}),
+]
+"""A field that is written as a percentage and read as a part of 1, above 0 and below 1."""

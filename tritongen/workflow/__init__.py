@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["render", "serve"]
 
 
-def render(spec: str | Path, output: str | Path | None = None, *, force: bool = False, prune: bool = False) -> Rendering:
+def render(
+    spec: str | Path, output: str | Path | None = None, *, force: bool = False, prune: bool = False, cpu: bool = False, deploy: bool = False
+) -> Rendering:
     """Write the model repository of a spec file, and return what was done and found.
 
     Args:
@@ -27,6 +29,8 @@ def render(spec: str | Path, output: str | Path | None = None, *, force: bool = 
         output: the repository's folder; by default the one that the spec names.
         force: overwrite what was edited by hand.
         prune: remove models that an earlier render made and that the spec names no more.
+        cpu: write a repository for servers without a GPU, by default `<repository>.cpu`.
+        deploy: write docker-compose.yml and what it needs too.
 
     Raises:
         InputError: with everything that is wrong; nothing is written then.
@@ -35,11 +39,12 @@ def render(spec: str | Path, output: str | Path | None = None, *, force: bool = 
         >>> for change in tritongen.render("spec.yaml").plan.changes:  # doctest: +SKIP
         ...     print(change.name, change.action.value)
     """
-    from tritongen.repository import apply_plan
     from tritongen.workflow.rendering import plan_render
+    from tritongen.workflow.writing import apply_rendering
 
-    with plan_render(Path(spec), output=None if output is None else Path(output), force=force, prune=prune, settle=True) as rendering:
-        return dataclasses.replace(rendering, plan=apply_plan(rendering.plan).plan)
+    given = None if output is None else Path(output)
+    with plan_render(Path(spec), output=given, force=force, prune=prune, settle=True, cpu=cpu, deploy=deploy) as rendering:
+        return dataclasses.replace(rendering, plan=apply_rendering(rendering).plan)
 
 
 @contextlib.contextmanager

@@ -21,9 +21,11 @@ from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
 from tritongen.render.scripts import judge_trtexec, shared_files
+from tritongen.render.server import judge_server
 from tritongen.render.versions import check_interfaces
-from tritongen.repository import Entry, Plan, make_plan, recover
+from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover
 from tritongen.spec import LoadedSpec, read_spec
+from tritongen.workflow.deploying import Deploying, for_this_device, repository_of
 from tritongen.workflow.estimating import estimate_files, is_halved, judge_memory
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
@@ -42,7 +44,7 @@ class Draft:
     Rewritten model files wait in a folder of their own until they are written; `close`, or leaving a `with` block, removes it (so does the last reference).
 
     Attributes:
-        loaded: the spec.
+        loaded: the spec as it was read.
         root: the repository's folder.
         entries: the folder of each model; without those of models whose files cannot be used.
         findings: all there is to say; with an error among it, nothing should be written.
@@ -72,10 +74,17 @@ class Rendering(Draft):
     Attributes:
         plan: the change of each model.
         refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
+        deployment: the change of each file of a deployment, where one was asked for.
     """
 
     plan: Plan
     refused: tuple[str, ...] = ()
+    deployment: FilePlan | None = None
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """All that would change."""
+        return (self.plan,) if self.deployment is None else (self.plan, self.deployment)
 
 
 def plan_render(
@@ -87,6 +96,8 @@ def plan_render(
     keep_going: bool = False,
     settle: bool = False,
     prove_limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    cpu: bool = False,
+    deploy: bool = False,
 ) -> Rendering:
     """Read a spec and its models, compile them and compare with the repository. Writes nothing.
 
@@ -98,28 +109,35 @@ def plan_render(
         keep_going: plan the models with which nothing is wrong, and leave the others as they are.
         settle: put right first what a killed render left, since this one will be applied.
         prove_limit_bytes: models above this size are not run in ONNX Runtime.
+        cpu: write a repository for servers without a GPU, by default beside the other, with `.cpu` at its name's end.
+        deploy: plan the files of a deployment too.
 
     Raises:
         InputError: with everything that is wrong in the spec and in all its models. With `keep_going`, where that concerns all models, or none is left.
         RepositoryError: where the repository cannot be read.
     """
-    draft = draft_render(spec_path, output=output, settle=settle, prove_limit_bytes=prove_limit_bytes)
+    draft = draft_render(spec_path, output=output, settle=settle, prove_limit_bytes=prove_limit_bytes, cpu=cpu)
     try:
-        errors = [finding for finding in draft.findings if finding.severity is Severity.ERROR]
+        files = Deploying(draft.loaded, output, cpu=cpu) if deploy else None
+        findings = (*draft.findings, *(files.findings() if files else ()))
+        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
         refused = {finding.model: None for finding in errors}
         entries = [entry for entry in draft.entries if entry.name not in refused]
         if errors and not (keep_going and entries and all(refused)):
-            raise InputError(draft.findings)
+            raise InputError(findings)
         # A model that is refused keeps its folder, and its part of the script that builds its plan.
         shared = shared_files(entries, spec_name=draft.loaded.path.name, tritongen_version=__version__) if not refused else {}
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
-        return Rendering(draft.loaded, draft.root, draft.entries, draft.findings, draft.workspace, plan, (*refused,))
+        deployment = files.plan(force=force) if files else None
+        return Rendering(draft.loaded, draft.root, draft.entries, findings, draft.workspace, plan, (*refused,), deployment)
     except BaseException:
         draft.close()
         raise
 
 
-def draft_render(spec_path: Path, *, output: Path | None = None, settle: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Draft:
+def draft_render(
+    spec_path: Path, *, output: Path | None = None, settle: bool = False, prove_limit_bytes: int = DEFAULT_LIMIT_BYTES, cpu: bool = False
+) -> Draft:
     """Read a spec and its models and compile them as far as that goes, whatever is wrong. Arguments as for `plan_render`.
 
     A model whose keys are wrong is left out; what is wrong is among the findings. Raises InputError where no model is left, or where what is wrong with the
@@ -129,15 +147,19 @@ def draft_render(spec_path: Path, *, output: Path | None = None, settle: bool = 
     loaded = reading.loaded
     if loaded is None:
         raise SpecError(reading.problems)
-    root = output if output is not None else loaded.repository_path()
+    root = output if output is not None else repository_of(loaded, cpu=cpu)
     if settle:
         recover(root)
+    as_read = loaded
+    loaded, refused = for_this_device(as_read, cpu=cpu)
+    found = [*reading.problems, *refused, *release_findings(loaded)]
+    # What concerns GPUs alone is without effect on the CPU, and is meant so.
+    is_whole = not reading.problems and not cpu
+    if is_whole:
+        found += idle_target(loaded.spec, loaded.locate)
     workspace = Workspace(root)
     entries: list[Entry] = []
     sizes: list[ModelEstimate] = []
-    found = [*reading.problems, *release_findings(loaded)]
-    if not reading.problems:
-        found += idle_target(loaded.spec, loaded.locate)
     collectors = [findings_of(loaded, index) for index in range(len(loaded.spec.models))]
     try:
         for index, (model, findings) in enumerate(zip(loaded.spec.models, collectors, strict=True)):
@@ -152,8 +174,9 @@ def draft_render(spec_path: Path, *, output: Path | None = None, settle: bool = 
         raise
     judge_resources(loaded.spec.models, collectors)
     found += judge_memory(loaded, sizes) if sizes else []
+    found += judge_server(loaded.spec, release_of(loaded), loaded.locate, whole=is_whole)
     found += [finding for findings in collectors for finding in findings.found]
-    return Draft(loaded, root, tuple(entries), tuple(found), workspace)
+    return Draft(as_read, root, tuple(entries), tuple(found), workspace)
 
 
 def _render_model(
@@ -186,6 +209,7 @@ def _render_model(
         versions=sorted({*prepared, *kept}),
         samples=samples,
         stated=newest.stated,
+        server=loaded.spec.server,
         findings=findings,
     )
     judge_unproven(model, compiled.batching, findings)

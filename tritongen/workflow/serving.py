@@ -18,7 +18,9 @@ from tritongen.releases import find_release
 from tritongen.repository import apply_plan
 from tritongen.rules import ServerFacts, built_plans
 from tritongen.server import EmbeddedServer, ServerOptions, start
+from tritongen.server.options import LeftOut, with_server
 from tritongen.server.runtime import base_folder, owned_folder
+from tritongen.spec import LoadedSpec
 from tritongen.workflow.rendering import plan_render
 
 
@@ -68,10 +70,13 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
     try:
         with plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes) as rendering:
             apply_plan(rendering.plan, link=True)
-        release = options.release or rendering.loaded.spec.triton.release
+        loaded = rendering.loaded
+        options, left_out = with_server(options, loaded.spec.server)
+        release = options.release or loaded.spec.triton.release
         with start(rendering.plan.root, dataclasses.replace(options, disable_auto_complete=True, release=release)) as server:
             # the server says itself that it does not know its release, and has a cache where a model asks for one
-            yield Served(server, tuple(finding for finding in rendering.findings if finding.code not in ("TG115", "TG409")))
+            findings = tuple(finding for finding in rendering.findings if finding.code not in ("TG115", "TG409"))
+            yield Served(server, (*findings, *(_left_out(loaded, one) for one in left_out)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -91,6 +96,17 @@ def stale_plans(repository: Path, release: str | None) -> tuple[Diagnostic, ...]
         dataclasses.replace(finding, severity=Severity.WARNING, consequence=f"its source ONNX is served here; with the plan, {finding.consequence}")
         for finding in found
         if finding.code in codes
+    )
+
+
+def _left_out(loaded: LoadedSpec, one: LeftOut) -> Diagnostic:
+    """The finding for a key of `server` that has no effect here."""
+    return Diagnostic(
+        "TG436",
+        f"server.{'.'.join(one.key)} has no effect in the embedded server: {one.reason}",
+        loaded.locate(("server", *one.key)),
+        hint="it has in a deployment of the spec's release: tritongen render --deploy compose",
+        severity=Severity.WARNING,
     )
 
 

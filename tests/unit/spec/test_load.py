@@ -269,7 +269,7 @@ class TestKeys:
             ("version: 1\nmodels:\n  - {name: m, source: m.onnx, instance_group: []}", "instance_group", "instances:"),
             ("version: 1\nmodels:\n  - {name: m, source: m.onnx, metric_tags: {}}", "metric_tags", "config:"),
             ("version: 1\nprecision: fp16\nmodels: [{name: m, source: m.onnx}]", "precision", "key of a model"),
-            ("version: 1\nzzz: 1\nmodels: [{name: m, source: m.onnx}]", "zzz", "version, triton, repository, defaults, models"),
+            ("version: 1\nzzz: 1\nmodels: [{name: m, source: m.onnx}]", "zzz", "version, triton, repository, server, deploy, defaults, models"),
             ("version: 1\ndefaults: {name: x}\nmodels: [{name: m, source: m.onnx}]", "name: x", "the keys here are: backend"),
         ],
     )

@@ -5,9 +5,13 @@ import pytest
 from tritongen.spec.units import duration_text, parse_duration
 
 FINDINGS = [
-    ("slo: {}", "TG009", "slo: it states no time"),
+    ("slo: {}", "TG009", "slo: it promises nothing"),
     ("slo: {p99: 0ms}", "TG011", "p99 is 0, and every request takes some time"),
     ("slo: {p50: 9ms, p99: 5ms}", "TG015", "p99 is 5ms, below p50: 9ms"),
+    ("slo: {error_rate: 0.001}", "TG012", "slo.error_rate: 0.001 has no unit; a part of all requests is written like 0.1%"),
+    ("slo: {error_rate: 0%}", "TG012", "'0%' is not a percentage above 0% and below 100%"),
+    ("slo: {error_rate: 100%}", "TG012", "'100%' is not a percentage"),
+    ("slo: {error_rate: [1%]}", "TG012", "expected a percentage"),
     ("slo: {p99: 20}", "TG012", "slo.p99: 20 has no unit; a duration is written like 2ms (units: us, ms, s, m, h)"),
     ("queue: {max_queue_size: 0}", "TG011", "queue.max_queue_size: must be at least 1, and it is 0"),
     ("queue: {preserve_ordering: 'yes'}", "TG010", "queue.preserve_ordering: expected true or false, got the text 'yes'"),
@@ -70,6 +74,11 @@ def test_levels_are_numbers(folder):
 
 def test_the_tightest_time_is_that_of_the_lowest_percentile(folder):
     assert folder.model("slo: {p90: 10ms, p99: 30ms}").slo.tightest == ("p90", 10_000)
+
+
+def test_a_rate_of_errors_alone_promises_no_time(folder):
+    model = folder.model("slo: {error_rate: 0.1 %}")
+    assert (model.slo.error_rate, model.slo.times_us, model.timed_slo) == (0.001, {}, None)
 
 
 @pytest.mark.parametrize(("text", "sizes"), [("auto", None), ("none", ()), ("[]", ()), ("[2, 4]", (2, 4))])

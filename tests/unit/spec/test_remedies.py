@@ -28,7 +28,7 @@ def refused(folder, text):
         ("versions: [1, 3]", "write versions: {policy: specific, versions: [1, 3]}"),
         ("versions: 3", "write versions: {policy: specific, versions: [3]}"),
         ("versions: newest", "write versions: {policy: latest, count: 2}, say"),
-        ("slo: 20ms", "write slo: {p50: 8ms, p99: 20ms}, say"),
+        ("slo: 20ms", "write slo: {p50: 8ms, p99: 20ms, error_rate: 0.1%}, say"),
         ("queue: reject", "write queue: {max_queue_size: 64, default_timeout: 10ms, priority_levels: 2}, say"),
         ("onnxruntime: {cuda: [1]}", "write cuda: {cudnn_conv_algo_search: heuristic, gpu_mem_limit: 4GiB}, say"),
         ("shapes: [3]", "write {key: value}, or one key: value a line, indented"),

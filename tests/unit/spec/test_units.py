@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritongen.spec.units import DURATION_PATTERN, DURATION_UNITS, SIZE_PATTERN, SIZE_UNITS, parse_duration, parse_size
+from tritongen.spec.units import DURATION_PATTERN, DURATION_UNITS, PERCENT_PATTERN, SIZE_PATTERN, SIZE_UNITS, parse_duration, parse_percent, parse_size
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,13 @@ def test_the_schema_pattern_accepts_what_the_parser_can_read(parse, pattern, tex
 def test_every_unit_is_in_its_pattern():
     assert all(re.search(SIZE_PATTERN, f"1{unit}") for unit in SIZE_UNITS)
     assert not re.search(SIZE_PATTERN, "1")
+
+
+@pytest.mark.parametrize("text", ["0.1%", "99.999999%", "5 %", "05%", "0%", "0.0 %", "100%", "1", "1.1234567%", "%", "-1%", "1%\n"])
+def test_the_pattern_of_a_percentage_is_what_is_read(text):
+    try:
+        part = parse_percent(text)
+    except ValueError:
+        part = 0
+    assert bool(part) == bool(re.search(PERCENT_PATTERN.replace("$", r"\Z"), text))
+    assert part == pytest.approx(float(text.strip(" %\n") or 0) / 100 if part else 0)

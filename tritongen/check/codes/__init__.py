@@ -11,7 +11,22 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from tritongen.check.codes import backends, building, load, model_files, reading, releases, rendering, requests, rewriting, scheduling, spec, tool
+from tritongen.check.codes import (
+    backends,
+    building,
+    deploy,
+    load,
+    model_files,
+    monitoring,
+    reading,
+    releases,
+    rendering,
+    requests,
+    rewriting,
+    scheduling,
+    spec,
+    tool,
+)
 from tritongen.check.codes.entry import CodeEntry
 from tritongen.rules import RULES, Rule
 
@@ -21,7 +36,7 @@ __all__ = ["CodeEntry", "closest_code", "codes", "find_code"]
 @cache
 def codes() -> Mapping[str, CodeEntry]:
     """Every code, in order, with its entry."""
-    tables = (spec, model_files, tool, rendering, scheduling, backends, rewriting, requests, releases, building, load, reading)
+    tables = (spec, model_files, tool, rendering, scheduling, backends, rewriting, requests, releases, building, load, deploy, monitoring, reading)
     entries = [entry for module in tables for entry in module.ENTRIES]
     entries += [_of_rule(rule) for rule in RULES]
     return MappingProxyType({entry.code: entry for entry in sorted(entries, key=lambda entry: entry.code)})

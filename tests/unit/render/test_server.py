@@ -1,0 +1,118 @@
+"""`server` and `deploy` against the release and the models."""
+
+from __future__ import annotations
+
+import pytest
+
+from tritongen.diagnostics import Severity
+from tritongen.errors import InputError
+from tritongen.releases import find_release
+from tritongen.render.server import judge_server
+from tritongen.spec import load_spec
+
+MODEL = "models: [{name: m, source: m.onnx}]"
+LIMITED = "models: [{name: m, source: m.onnx, instances: [{kind: cpu, rate_limiter: {resources: [{name: slot, count: 4}]}}]}]"
+
+
+def judged(folder, text):
+    path = folder / "spec.yaml"
+    path.write_text(f"version: 1\n{text}\n")
+    loaded = load_spec(path)
+    release = loaded.spec.triton.release
+    return judge_server(loaded.spec, find_release(release) if release else None, loaded.locate)
+
+
+@pytest.mark.parametrize(
+    ("key", "option", "first"),
+    [
+        ("http: {max_input_size: 1GiB}", "--http-max-input-size", "25.06"),
+        ("grpc: {infer_threads: 4}", "--grpc-infer-thread-count", "25.04"),
+        ("grpc: {max_response_pool: 4}", "--grpc-max-response-pool-size", "25.03"),
+        ("client_shared_memory: true", "--allow-client-shm", "26.04"),
+        ("metrics: {histogram_latencies: true}", "--metrics-config", "24.12"),
+    ],
+)
+def test_an_option_is_an_error_up_to_the_release_that_has_it(tmp_path, key, option, first):
+    before = {"25.06": "25.05", "25.04": "25.03", "25.03": "25.02", "26.04": "26.03", "24.12": "24.10"}[first]
+    (finding,) = judged(tmp_path, f'triton: {{release: "{before}"}}\nserver:\n  {key}\n{MODEL}')
+    assert (finding.code, finding.severity, finding.location.line) == ("TG430", Severity.ERROR, 4)
+    assert option in finding.message
+    assert first in finding.hint
+    assert judged(tmp_path, f'triton: {{release: "{first}"}}\nserver:\n  {key}\n{MODEL}') == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (f"server: {{model_control: explicit, load_models: [n]}}\n{MODEL}", "TG431", "no model 'n'"),
+        (f"server: {{rate_limit: {{resources: [{{name: slot, count: 3}}]}}}}\n{LIMITED}", "TG432", "takes 4"),
+        ("deploy: {gpus: [6, 7]}\nmodels: [{name: m, source: m.onnx, instances: [{kind: gpu, gpus: [6]}]}]", "TG433", "gets 2"),
+        (f"deploy: {{gpus: [6]}}\nserver: {{memory: {{gpus: [{{gpu: 1, pool: 1MiB}}]}}}}\n{MODEL}", "TG433", "server.memory names GPU 1"),
+        (f"server: {{metrics: {{summary_quantiles: [{{quantile: 0.5, error: 0.1}}]}}}}\n{MODEL}", "TG117", "without summary_latencies"),
+        (f"server: {{cache: {{size: 1MiB}}}}\n{MODEL}", "TG117", "no model has response_cache"),
+        (f"server: {{rate_limit: {{}}}}\n{MODEL}", "TG117", "no model has instances with a rate_limiter"),
+        (f"server: {{rate_limit: {{resources: [{{name: other, count: 1}}]}}}}\n{LIMITED}", "TG117", "'other'"),
+    ],
+)
+def test_what_does_not_fit_the_models_is_said_once_at_its_key(tmp_path, text, code, words):
+    (finding,) = judged(tmp_path, text)
+    assert finding.code == code
+    assert words in finding.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"server: {{model_control: explicit, load_models: ['*']}}\n{MODEL}",
+        f"server: {{rate_limit: {{resources: [{{name: slot, count: 4}}]}}}}\n{LIMITED}",
+        "deploy: {gpus: [6, 7]}\nmodels: [{name: m, source: m.onnx, instances: [{kind: gpu, gpus: [0, 1]}]}]",
+        "server: {cache: {size: 1MiB}}\nmodels: [{name: m, source: m.onnx, response_cache: true}]",
+    ],
+)
+def test_what_fits_is_not_spoken_of(tmp_path, text):
+    assert judged(tmp_path, text) == []
+
+
+def test_what_the_spec_says_of_the_server_is_not_asked_for_again(project, tritongen):
+    keys = "response_cache: true, instances: [{kind: cpu, host_policy: p, rate_limiter: {}}]"
+    (project / "spec.yaml").write_text(f"version: 1\nmodels: [{{name: m, source: mlp.onnx, {keys}}}]\n")
+    asked = tritongen("render", project / "spec.yaml", "--dry-run").err
+    assert [asked.count(code) for code in ("TG409", "TG174")] == [1, 2]
+    server = "server: {cache: {size: 1MiB}, rate_limit: {}, host_policies: {p: {numa_node: 0}}}"
+    (project / "spec.yaml").write_text(f"version: 1\n{server}\nmodels: [{{name: m, source: mlp.onnx, {keys}}}]\n")
+    assert tritongen("render", project / "spec.yaml", "--dry-run").err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("server: {poll_interval: 1s}", "model_control: poll"),
+        ("server: {load_models: [m]}", "model_control: explicit"),
+        ("server: {model_control: explicit, load_models: ['*', m]}", "stands for all models"),
+        ("server: {model_control: poll, poll_interval: 1500ms}", "whole seconds"),
+        ("server: {metrics: {interval: 1500us}}", "whole milliseconds"),
+        ("server: {exit_timeout: 0s}", "whole seconds"),
+        ("server: {listen: {http: 8001}}", "port 8001, which http has"),
+        ("server: {listen: {address: localhost}}", "number of a network interface"),
+        ("server: {cache: {size: 1000B}}", "too small"),
+        ("server: {host_policies: {p: {}}}", "no node and no cores"),
+        ("server: {host_policies: {p: {cpu_cores: 0-}}}", "no CPU cores"),
+        ("server: {host_policies: {'a,b': {numa_node: 0}}}", "--host-policy"),
+        ("server: {backend_config: {'a,b': {c: 1}}}", "--backend-config"),
+        ("server: {backend_config: {a: {'b=c': 1}}}", "--backend-config"),
+        ("server: {backend_config: {a: {b: [1]}}}", "a text, a number, true or false"),
+        ("deploy: {gpus: []}", "an empty list"),
+        ("deploy: {gpus: [0, 0]}", "listed twice"),
+        ("deploy: {gpus: [MIG]}", "GPU-... or MIG-..."),
+        ("deploy: {user: root}", "a user's number"),
+        ("deploy: {image: 'a b'}", "name of an image"),
+        ("deploy: {environment: {'A-B': x}}", "name of a variable"),
+    ],
+)
+def test_keys_are_judged_where_they_stand(tmp_path, text, words):
+    with pytest.raises(InputError) as caught:
+        judged(tmp_path, f"{text}\n{MODEL}")
+    found = [finding for finding in caught.value.diagnostics if finding.code != "TG020"]
+    assert [words in finding.message for finding in found] == [True]
+    assert found[0].location.line == 2
+    assert found[0].hint

@@ -1,0 +1,90 @@
+"""TG430 to TG438: the server that a spec starts, and the containers that it is deployed in."""
+
+from __future__ import annotations
+
+from tritongen.check.codes.entry import CodeEntry
+from tritongen.rules.rule import Consequence
+
+ENTRIES = (
+    CodeEntry(
+        "TG430",
+        "option-that-the-release-lacks",
+        Consequence.REFUSED,
+        "The options in `server` are those that the release's tritonserver has.",
+        "tritonserver prints its usage and ends where it does not know an option (server/src/command_line_parser.cc); a setting of --metrics-config that it"
+        " does not know is ignored (tried on 24.10).",
+        "Leave the key out, or use a release that has it: the message names one.",
+        'triton: {release: "24.10"}\nserver: {http: {max_input_size: 256MiB}}',
+        'triton: {release: "25.08"}\nserver: {http: {max_input_size: 256MiB}}',
+    ),
+    CodeEntry(
+        "TG431",
+        "load-of-an-unknown-model",
+        Consequence.REFUSED,
+        "`server.load_models` names models of the spec.",
+        "A server that is to load a model that is not there ends at once, or is never ready.",
+        "Write the name as the model has it.",
+        "server: {model_control: explicit, load_models: [resnet]}\nmodels: [{name: resnet50, source: resnet50.onnx}]",
+        "server: {model_control: explicit, load_models: [resnet50]}\nmodels: [{name: resnet50, source: resnet50.onnx}]",
+    ),
+    CodeEntry(
+        "TG432",
+        "resource-that-is-too-scarce",
+        Consequence.REFUSED,
+        "There is as much of a resource of the rate limiter as one execution takes.",
+        "Triton refuses to load a model that could never run (core/src/rate_limiter.cc).",
+        "Raise the count in `server.rate_limit`, or lower the one in the model's `instances`.",
+        "server: {rate_limit: {resources: [{name: slot, count: 1}]}}\n# and for a model\ninstances: [{rate_limiter: {resources: [{name: slot, count: 2}]}}]",
+        "server: {rate_limit: {resources: [{name: slot, count: 2}]}}\n# and for a model\ninstances: [{rate_limiter: {resources: [{name: slot, count: 2}]}}]",
+    ),
+    CodeEntry(
+        "TG433",
+        "gpu-that-the-container-lacks",
+        Consequence.REFUSED,
+        "Models name GPUs that `deploy.gpus` gives the container.",
+        "Inside a container GPUs and MIG devices are numbered from 0, whatever their numbers are on the host; Triton refuses a model that names one that is not"
+        " there.",
+        "Number the GPUs of `instances` from 0, or give the container more of them.",
+        "deploy: {gpus: [6, 7]}\n# and for a model\ninstances: [{kind: gpu, gpus: [6]}]",
+        "deploy: {gpus: [6, 7]}\n# and for a model\ninstances: [{kind: gpu, gpus: [0]}]",
+    ),
+    CodeEntry(
+        "TG434",
+        "model-for-gpus-alone",
+        Consequence.REFUSED,
+        "A model that `render --cpu` writes asks for no GPU.",
+        "`--cpu` leaves out what the spec's own keys say about GPUs. What `config` says in Triton's words is laid over everything, and is not guessed at.",
+        "Say it with the key of the spec that stands for it, or leave the model out of a spec for the CPU.",
+        "config: {instance_group: [{kind: KIND_GPU}]}",
+        "instances: [{kind: gpu}]",
+    ),
+    CodeEntry(
+        "TG435",
+        "path-that-no-container-can-have",
+        None,
+        "Paths of a deployment can be stated in a compose file, and hide nothing in the container.",
+        "Engines that are kept where the container has the models or Triton itself would hide these; a compose file is Unicode text, and the name of a folder"
+        " may hold bytes that are none.",
+        "Choose another folder.",
+        "triton: {engine_cache: /models}",
+        "triton: {engine_cache: /engine-cache}",
+    ),
+    CodeEntry(
+        "TG436",
+        "server-key-without-effect-here",
+        None,
+        "`tritongen serve` follows what `server` says.",
+        "The embedded server is of release 24.10 and does not know newer options, and tritongen itself needs its log and metrics. All else is passed on.",
+        "Nothing has to be done: the deployment of the spec has the option.",
+    ),
+    CodeEntry(
+        "TG438",
+        "port-of-two-services",
+        None,
+        "The services of a deployment have ports of their own.",
+        "The container engine publishes a port of the host once, and does not start the second container that asks for it.",
+        "Give each service a port of its own.",
+        "server: {listen: {http: 3000}}",
+        "server: {listen: {http: 3000}}\ndeploy: {monitoring: {grafana_port: 3001}}",
+    ),
+)

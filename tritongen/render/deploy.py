@@ -1,0 +1,284 @@
+"""A spec → the files with which `docker compose up tritonserver` serves it: pure text, by path below the folder of the deployment."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from tritongen.releases import DEFAULT_RELEASE
+from tritongen.render.caching import wants_cache
+from tritongen.render.cpu import for_cpu
+from tritongen.render.findings import Findings, Key
+from tritongen.render.keys import key_text
+from tritongen.render.monitoring import judge_promises, monitoring_files
+from tritongen.render.placement import placed_groups
+from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
+from tritongen.spec import LoadedSpec, Spec
+from tritongen.spec.units import duration_text
+from tritongen.templating import comment, environment
+from tritongen.tritonserver import DISABLE_AUTO_COMPLETE, server_arguments
+
+LEAD = PurePosixPath("docker-compose.yml")
+"""The file whose stamp knows the others."""
+CPU_FILE = PurePosixPath("docker-compose.cpu.yml")
+MONITORING = PurePosixPath("deploy/monitoring")
+SCENARIO = PurePosixPath("loadtests/scenario.py")
+DOCKERFILE = PurePosixPath("loadtests/Dockerfile")
+
+MOUNT = PurePosixPath("/models")
+"""Where containers see the repository; the artifacts, which Triton must not see, lie beside it."""
+
+_PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
+_SHM_BYTES = 1 << 30
+_RETENTION_US = 360 * 3_600_000_000
+_EXIT_TIMEOUT_US = 30_000_000
+_GRACE_US = 10_000_000
+_START_US = 120_000_000
+_ENGINES_US = 900_000_000
+"""A TensorRT engine takes minutes to build, and a model may have one for each of its parts."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Paths of this machine as compose files state them: absolute, or relative to the deployment's folder and then beginning with `./` or `../`.
+
+    Attributes:
+        spec: the spec file, for people to read.
+        repository: the repository that `render` writes.
+        artifacts: what belongs to it and Triton must not see.
+        cpu_repository: the one that `render --cpu` writes.
+        password_file: the file with Grafana's password; None for none.
+    """
+
+    spec: str
+    repository: str
+    artifacts: str
+    cpu_repository: str
+    password_file: str | None = None
+
+
+@dataclass(frozen=True)
+class DeploymentText:
+    """The text of the leading file, header apart, and of all others."""
+
+    header: str
+    body: str
+    others: Mapping[PurePosixPath, str]
+
+
+def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) -> DeploymentText:
+    """All files of a deployment. The same spec and version give the same bytes on any machine."""
+    spec = loaded.spec
+    cpu_spec, _ = for_cpu(spec, loaded.locate)
+    header = _header(LEAD, places, tritongen_version)
+    others = {
+        CPU_FILE: _header(CPU_FILE, places, tritongen_version) + _compose(cpu_spec, places, tritongen_version, cpu=True),
+        DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=f"tritongen[load]=={tritongen_version}"),
+        SCENARIO: environment().get_template("scenario.py.j2").render(spec=places.spec, models=list(_asked(spec))),
+    }
+    if has_metrics(spec):
+        others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
+    return DeploymentText(header, _compose(spec, places, tritongen_version, cpu=False), others)
+
+
+def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
+    """What is wrong with a spec as a deployment (TG435): paths that a compose file cannot state, or that containers have for something else.
+
+    What is promised and not watched is said, too (TG437).
+    """
+    findings = Findings("", loaded.locate, lambda key: False)
+    cache = PurePosixPath(loaded.spec.triton.engine_cache)
+    taken = next(
+        (path for path in (MOUNT, artifacts_mount(), PurePosixPath("/opt/tritonserver")) if cache.is_relative_to(path) or path.is_relative_to(cache)), None
+    )
+    if taken is not None and keeps_engines(loaded.spec):
+        findings.error(
+            "TG435",
+            ("triton", "engine_cache"),
+            f"engines cannot be kept in {cache}: the container has {taken} for something else",
+            consequence="a volume there would hide it",
+            hint="write engine_cache: /engine-cache",
+        )
+    _judge_ports(loaded.spec, findings)
+    for key, path in (("repository", places.repository), ("deploy", places.password_file or "")):
+        if not is_unicode(path):
+            findings.error(
+                "TG435",
+                (key,),
+                f"the path {path!r} is no Unicode text, which a compose file is made of",
+                consequence="the container engine would look for another path",
+                hint="rename the folder",
+            )
+    if has_metrics(loaded.spec):
+        judge_promises(loaded.spec.models, exported(loaded.spec), findings)
+    return findings
+
+
+def _judge_ports(spec: Spec, findings: Findings) -> None:
+    """One port that two services publish; addresses are different ones of this machine, or every one of them."""
+    listen, monitoring, load = spec.server.listen, spec.deploy.monitoring, spec.deploy.load
+    published: dict[Key, tuple[str, int]] = {("server", "listen", name): (listen.address, getattr(listen, name)) for name in _PORTS}
+    published |= {("deploy", "monitoring", f"{name}_port"): (monitoring.address, getattr(monitoring, f"{name}_port")) for name in ("prometheus", "grafana")}
+    published[("deploy", "load", "port")] = (load.address, load.port)
+    owners: dict[int, list[tuple[Key, str]]] = {}
+    for key, (address, port) in published.items():
+        others = owners.setdefault(port, [])
+        twin = next(
+            (
+                other
+                for other, where in others
+                if where == address or ipaddress.ip_address(where).is_unspecified or ipaddress.ip_address(address).is_unspecified
+            ),
+            None,
+        )
+        others.append((key, address))
+        # The server's own are compared where they are read.
+        if twin is not None and (twin[:2], key[:2]) != (("server", "listen"), ("server", "listen")):
+            findings.error(
+                "TG438",
+                key,
+                f"{key_text(key)} is {port}, and {key_text(twin)} is too ({findings.locate(twin)})",
+                consequence="the second of the two containers does not start",
+                hint="give each a port of its own",
+            )
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a path is text: names of files may hold bytes that are none."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _header(path: PurePosixPath, places: Places, tritongen_version: str) -> str:
+    template = environment().get_template("docker-compose.header.j2")
+    return template.render(spec=places.spec, tritongen_version=tritongen_version, cpu=path == CPU_FILE)
+
+
+def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -> str:
+    context = {
+        **_server_context(spec, places, cpu=cpu),
+        "gpu_check": _gpu_check(places.spec),
+        "load": spec.deploy.load,
+        "load_image": f"tritongen-load:{tritongen_version}",
+        "metrics": has_metrics(spec),
+        "monitoring": spec.deploy.monitoring,
+        "password_file": places.password_file,
+        "retention": duration_text(spec.deploy.monitoring.retention or _RETENTION_US),
+    }
+    return environment().get_template("docker-compose.yml.j2").render(context)
+
+
+def _gpu_check(spec: str) -> str:
+    """A shell script that says what to do where there is no NVIDIA driver, and ends with exit code 3 then. WSL has no /proc/driver/nvidia."""
+    said = (
+        "This machine has no NVIDIA GPU, or no driver for it: there is no /proc/driver/nvidia/version.",
+        f"Serve the models on the CPU: tritongen render --cpu {comment(shlex.quote(spec))}, then docker compose -f {CPU_FILE} up tritonserver",
+    )
+    # Not echo, which some shells have read backslashes.
+    words = " ".join(map(shlex.quote, said))
+    return f"test -e /proc/driver/nvidia/version || grep -qi microsoft /proc/version || {{ printf '%s\\n' {words} >&2; exit 3; }}"
+
+
+def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, Any]:
+    deploy, listen = spec.deploy, spec.server.listen
+    gpus = deploy.gpus if not cpu and needs_gpus(spec) else None
+    engines = keeps_engines(spec)
+    plans = any(model.backend == "tensorrt" for model in spec.models)
+    keeps_for_user = engines and deploy.user != "0:0"
+    awaited = [name for name, there in (("nvidia-gpu", gpus is not None), ("engine-cache", keeps_for_user), ("plan-builder", plans)) if there]
+    return {
+        "address": listen.address,
+        "artifacts": places.artifacts,
+        "artifacts_mount": artifacts_mount(),
+        "awaited": awaited,
+        "build_script": artifacts_mount() / "build_plans.sh",
+        "builds_plans": plans,
+        "command": command(spec),
+        "cpus": spec.triton.cpus,
+        "engine_cache": spec.triton.engine_cache if engines else None,
+        "environment_variables": deploy.environment,
+        "gpus": gpus,
+        "healthcheck": list(_healthcheck(spec)),
+        "image": deploy.image or f"nvcr.io/nvidia/tritonserver:{spec.triton.release or DEFAULT_RELEASE.name}-py3",
+        "memory": deploy.memory,
+        "mount": MOUNT,
+        "ports": [(port, getattr(listen, name)) for name, port in _PORTS.items() if name != "metrics" or has_metrics(spec)],
+        "repository": places.cpu_repository if cpu else places.repository,
+        "restart": deploy.restart,
+        "shm_size": deploy.shm_size or _SHM_BYTES,
+        "start_period": duration_text(deploy.start_period or _start_us(spec)),
+        "stop_grace_period": duration_text((spec.server.exit_timeout or _EXIT_TIMEOUT_US) + _GRACE_US),
+        "ulimits": deploy.ulimits,
+        "user": deploy.user,
+    }
+
+
+def command(spec: Spec) -> tuple[str, ...]:
+    """The server and its options, inside the container."""
+    options = server_arguments(spec.server, wants_cache=any(wants_cache(model) for model in spec.models))
+    return ("tritonserver", f"--model-repository={MOUNT}", DISABLE_AUTO_COMPLETE, *options)
+
+
+def artifacts_mount() -> PurePosixPath:
+    """Where containers see the artifacts: beside the repository, as on disk."""
+    return MOUNT.with_name(f"{MOUNT.name}.artifacts")
+
+
+def needs_gpus(spec: Spec) -> bool:
+    """Whether any copy of a model is to run on a GPU, or may."""
+    return any(group.kind != "cpu" for model in spec.models for group in placed_groups(model))
+
+
+def keeps_engines(spec: Spec) -> bool:
+    """Whether any model has TensorRT engines or times that are kept from one start to the next."""
+    users = [model.onnxruntime.tensorrt for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
+    return any(options.engine_cache or options.timing_cache for options in users)
+
+
+def has_metrics(spec: Spec) -> bool:
+    """Whether the server shows metrics."""
+    return spec.server.metrics.enabled is not False
+
+
+def exported(spec: Spec) -> Exported:
+    """What Prometheus is shown by the server."""
+    metrics = spec.server.metrics
+    quantiles = tuple(one.quantile for one in metrics.summary_quantiles) or DEFAULT_QUANTILES
+    return Exported(
+        counters=metrics.counter_latencies is not False,
+        quantiles=quantiles if metrics.summary_latencies else (),
+        load_times=has_load_times(spec.triton.release),
+        gpus=needs_gpus(spec) and metrics.gpu is not False,
+    )
+
+
+def awaited_models(spec: Spec) -> tuple[str, ...]:
+    """The models that are loaded at the start."""
+    names = tuple(model.name for model in spec.models)
+    if spec.server.model_control != "explicit" or "*" in spec.server.load_models:
+        return names
+    return tuple(name for name in names if name in spec.server.load_models)
+
+
+def _healthcheck(spec: Spec) -> Iterator[str]:
+    """curl, which the images have (server/build.py), asking for the server and for each model by name: one that is not there at all is not ready either."""
+    yield from ("curl", "--fail", "--silent", "--show-error", "--fail-early", "--max-time", "5")
+    yield "http://localhost:8000/v2/health/ready"
+    if spec.server.strict_readiness is not False:
+        yield from (f"http://localhost:8000/v2/models/{name}/ready" for name in awaited_models(spec))
+
+
+def _start_us(spec: Spec) -> int:
+    builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
+    return _START_US + len(builders) * _ENGINES_US
+
+
+def _asked(spec: Spec) -> Iterator[Mapping[str, Any]]:
+    """What the scenario sends: models that are loaded at the start, at their usual sizes."""
+    wanted = awaited_models(spec) or tuple(model.name for model in spec.models)
+    for model in spec.models:
+        if model.name in wanted:
+            yield {"name": model.name, "shapes": {name: sizes.opt for name, sizes in model.shapes.items()}}

@@ -1,0 +1,107 @@
+"""What models promise (`slo` in the spec), and what of it a server's metrics can show.
+
+Pure facts: which alerts, rules and panels are made of them is the affair of `monitoring` and `dashboard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tritongen.releases import DEFAULT_RELEASE, order_of
+from tritongen.spec import ModelSpec
+
+WINDOWS = ("5m", "30m", "1h", "6h", "3d")
+"""Windows in which the use of what may be missed is looked at: those of "The Site Reliability Workbook", chapter 5, table 5-8."""
+
+DEFAULT_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
+"""Triton's `summary_quantiles` where nobody sets them (core/src/metric_model_reporter.h)."""
+
+_FIRST_WITH_LOAD_TIMES = (24, 12)
+"""`nv_model_load_duration_secs` is in no release before."""
+
+ERRORS = "error_rate"
+"""The objective that is about failures; the others are percentiles of the time."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What a server exports.
+
+    Attributes:
+        counters: the times that are summed up (`--metrics-config=counter_latencies`, on unless it is switched off).
+        quantiles: those of its summaries, each above 0 and below 1; none without `--metrics-config=summary_latencies=true`.
+        load_times: how long each model took to load.
+        gpus: use and memory of GPUs.
+    """
+
+    counters: bool = True
+    quantiles: tuple[float, ...] = ()
+    load_times: bool = False
+    gpus: bool = True
+
+    def shows_quantiles(self, model: ModelSpec) -> bool:
+        """Whether there are quantiles of this model's requests: Triton has none of whole requests where its cache answers some (metric_model_reporter.cc)."""
+        return bool(self.quantiles) and not model.response_cache
+
+    @property
+    def rests(self) -> tuple[tuple[str, str], ...]:
+        """The share of requests above each quantile, as PromQL has it, with the quantile as the metrics page has it (prometheus-cpp's text_serializer.cc)."""
+        return tuple((_decimal(1 - Fraction(repr(quantile))), f"{quantile:.16g}") for quantile in self.quantiles)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One line of a model's `slo`.
+
+    Attributes:
+        model: the model's name.
+        objective: `p99` and the like, or `error_rate`.
+        budget: the share of requests that may miss it.
+        limit_us: the time of a percentile, in microseconds.
+    """
+
+    model: str
+    objective: str
+    budget: Fraction
+    limit_us: int | None = None
+
+    @property
+    def budget_text(self) -> str:
+        """The budget as PromQL has it."""
+        return _decimal(self.budget)
+
+
+def has_load_times(release: str | None) -> bool:
+    """Whether servers of this release (YY.MM; None for the default one) say how long models took to load."""
+    return order_of(release or DEFAULT_RELEASE.name) >= _FIRST_WITH_LOAD_TIMES
+
+
+def promises(model: ModelSpec) -> Iterator[Promise]:
+    """What a model's `slo` promises, shortest time first."""
+    if model.slo is None:
+        return
+    for objective, limit_us in model.slo.times_us.items():
+        yield Promise(model.name, objective, 1 - Fraction(objective.removeprefix("p")) / 100, limit_us)
+    if model.slo.error_rate is not None:
+        yield Promise(model.name, ERRORS, Fraction(repr(model.slo.error_rate)))
+
+
+def why_not_watched(promise: Promise, model: ModelSpec, exported: Exported) -> str:
+    """Why no alert can be made of a promise; empty where one is."""
+    if promise.limit_us is None or exported.shows_quantiles(model):
+        return ""
+    if not exported.quantiles:
+        return "the server shows no quantiles of times without summary_latencies"
+    return "Triton shows no quantiles of whole requests for models with a response cache"
+
+
+def objectives(kept: Sequence[Promise]) -> tuple[str, ...]:
+    """What is promised of any model, each once."""
+    return tuple(dict.fromkeys(promise.objective for promise in sorted(kept, key=lambda promise: (promise.objective == ERRORS, promise.objective))))
+
+
+def _decimal(share: Fraction) -> str:
+    """A share as a decimal number without an exponent, exact to 15 places."""
+    return f"{float(share):.15f}".rstrip("0").rstrip(".")

@@ -1,0 +1,28 @@
+"""A rendering → what it says, on disk: all of it or, where anything is in the way, nothing."""
+
+from __future__ import annotations
+
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import RepositoryError
+from tritongen.repository import Applied, Progress, apply_files, apply_plan, conflicts, file_conflicts
+from tritongen.workflow.rendering import Rendering
+
+
+def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progress: Progress | None = None) -> Applied:
+    """Write all that a rendering would change; what the disk needed of the repository, and what a user should know about the way it was written.
+
+    With `skip_conflicts`, models whose folders hold somebody's work stay as they are, and so does a deployment of which a file is; `progress` is that of
+    `apply_plan`. Raises RepositoryError: with nothing written, where anything would destroy somebody's work; and where the disk refuses.
+    """
+    in_the_way = deployment_conflicts(rendering)
+    if not skip_conflicts and (found := [*conflicts(rendering.plan), *in_the_way]):
+        raise RepositoryError(found)
+    applied = apply_plan(rendering.plan, skip_conflicts=skip_conflicts, progress=progress)
+    if rendering.deployment is not None and not in_the_way:
+        apply_files(rendering.deployment)
+    return applied
+
+
+def deployment_conflicts(rendering: Rendering) -> list[Diagnostic]:
+    """A finding (TG043) for each file of the deployment that holds somebody's work."""
+    return file_conflicts(rendering.deployment) if rendering.deployment is not None else []
