@@ -31,7 +31,8 @@ def test_a_plan_writes_nothing_and_a_second_run_changes_nothing(tmp_path):
     made = plan(tmp_path / "new")
     assert set(actions(made).values()) == {Action.CREATE}
     assert not (tmp_path / "new").exists()
-    assert set(apply_files(made).written) == {"lead.yml", "deep/er/a.txt", "b.json"}
+    apply_files(made)
+    assert all((tmp_path / "new" / name).is_file() for name in ("lead.yml", "deep/er/a.txt", "b.json"))
     assert (tmp_path / "new/deep/er/a.txt").read_text() == "one\n"
     again = plan(tmp_path / "new")
     assert again.is_clean
