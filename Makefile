@@ -3,15 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Carriers of really trained ONNX files. Their own dependencies are not wanted.
-MODELS := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3
+# Carriers of really trained ONNX files, and the types of TensorRT 10. Their own dependencies are not wanted, or not on PyPI.
+ALONE := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3 tensorrt-stubs==10.13.0.35.1
 
 .PHONY: demo test test-system fuzz soak docs golden lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve,test]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODELS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(ALONE)
 	touch $@
 
 demo: $(STAMP)
