@@ -167,8 +167,9 @@ def parse_urls(urls: str | Sequence[str]) -> tuple[Endpoint, ...]:
 def make_access(token: str | None, tls: Tls | None, headers: Mapping[str, str] | None) -> Access:
     """What requests carry. Raises InputError (TG069) for what no protocol takes, without showing a value."""
     problems = [] if headers is None else header_problems(headers)
-    if token is not None and not _is_value(token):
-        problems.append("the token cannot be sent: it is text of printable ASCII on one line")
+    if token is not None and not (_is_value(token) and token.strip()):
+        what = "the token is empty; leave it out where there is none" if token == "" else "the token cannot be sent"
+        problems.append(f"{what}: it is text of printable ASCII on one line")
     if tls is not None and not isinstance(tls, Tls):
         problems.append(f"tls is given as {type(tls).__name__}, not as Tls(...)")
     if token is not None and isinstance(headers, Mapping) and any(isinstance(name, str) and name.lower() == "authorization" for name in headers):
@@ -224,8 +225,16 @@ def _trusting(tls: Tls) -> ssl.SSLContext:
 
 
 def _identify(context: ssl.SSLContext, tls: Tls) -> None:
-    for path in (tls.cert, tls.key):
-        _refuse_other_than_pem(path, tls.read(path))
+    texts = [_read_pem(path, tls.read(path)) for path in (tls.cert, tls.key)]
+    swapped = "PRIVATE KEY-----" in texts[0] and "CERTIFICATE-----" in texts[1]
+    hint = "the files of certificate and key are swapped" if swapped else "the certificate goes into one file, its private key into the other, or both into one"
+    problems = [
+        Diagnostic("TG069", f"{shown(str(path))} holds no {what}", hint=hint)
+        for path, text, what, mark in zip((tls.cert, tls.key), texts, ("certificate", "private key"), ("CERTIFICATE-----", "PRIVATE KEY-----"), strict=True)
+        if mark not in text
+    ]
+    if problems:
+        raise InputError(problems)
     try:
         # An empty password: else OpenSSL asks for one on the terminal.
         context.load_cert_chain(str(tls.cert), str(tls.key), password="")
@@ -236,9 +245,10 @@ def _identify(context: ssl.SSLContext, tls: Tls) -> None:
         raise InputError([Diagnostic("TG069", f"{shown(str(tls.key))} {message} {shown(str(tls.cert))}", hint=hint)]) from error
 
 
-def _refuse_other_than_pem(path: str | Path | None, content: bytes | None) -> None:
+def _read_pem(path: str | Path | None, content: bytes | None) -> str:
+    """The text of a file. Raises InputError (TG069) for what is no PEM."""
     try:
-        _pem(content)
+        return _pem(content)
     except ValueError as error:
         hint = "give a file that begins with -----BEGIN; openssl makes PEM of DER"
         raise InputError([Diagnostic("TG069", f"{shown(str(path))} is not in PEM form", hint=hint)]) from error
