@@ -91,12 +91,12 @@ class Failed(grpc.RpcError):
 @pytest.mark.parametrize(
     ("code", "status"),
     [
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, Status.FAILED),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, Status.UNAVAILABLE),
         (grpc.StatusCode.UNAVAILABLE, Status.UNAVAILABLE),
         (grpc.StatusCode.INTERNAL, Status.FAILED),
         (grpc.StatusCode.UNAUTHENTICATED, Status.DENIED),
     ],
 )
 def test_a_status_means_the_same_everywhere(code, status):
-    """RESOURCE_EXHAUSTED is said of messages that are too large, which no retry makes smaller."""
-    assert failure(Failed(code), connected=True, sent=True).status is status
+    """RESOURCE_EXHAUSTED is what HTTP says as 429."""
+    assert failure(Failed(code), connected=True, at=0.0).status is status
