@@ -49,10 +49,10 @@ def merged(inputs: Mapping[str, object] | None, tensors: Mapping[str, object]) -
 
 
 def bound_to(version: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a request to a model that was bound with its version. Raises InvalidInput (TG061) for those that say a version themselves."""
+    """Options of a request whose version is settled: of a model object, of a sequence. Raises InvalidInput (TG061) for those that say one themselves."""
     if "version" in options:
-        hint = "bind another with client.model(name, version); an input of that name goes into the mapping of inputs"
-        raise InvalidInput([Diagnostic("TG061", "the version is that of the model object, and is given once more", hint=hint)])
+        hint = "give it to client.model() or client.sequence(); an input of that name goes into the mapping of inputs"
+        raise InvalidInput([Diagnostic("TG061", "the version is settled already, and is given once more", hint=hint)])
     return {**options, "version": version}
 
 

@@ -78,7 +78,13 @@ class Tls:
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
-            raise InputError([Diagnostic("TG069", "mutual TLS needs both a certificate and its key", hint="give Tls(cert=..., key=...) together")])
+            raise InputError(
+                [
+                    Diagnostic(
+                        "TG069", "mutual TLS needs both a certificate and its key", hint="give Tls(cert=..., key=...), or --tls-cert and --tls-key, together"
+                    )
+                ]
+            )
 
     def read(self, path: str | Path | None) -> bytes | None:
         """The content of one of the files. Raises InputError (TG069) where it cannot be read."""
@@ -128,7 +134,7 @@ def _wrong_address(url: object) -> Diagnostic:
     if not isinstance(url, str):
         return Diagnostic("TG060", f"an address is given as {type(url).__name__}, not as text", hint=_HINT)
     if "@" in url:
-        return Diagnostic("TG060", "an address with a user or password in it is not read", hint="give secrets as token= or headers=")
+        return Diagnostic("TG060", "an address with a user or password in it is not read", hint="give secrets as token= or headers= (--token-file, --header)")
     what = shown(url) if _HARMLESS.fullmatch(url) else "the address"
     if any(char.isspace() or not char.isprintable() for char in url):
         return Diagnostic("TG060", "the address has spaces, line breaks or other characters that cannot be seen", hint=_HINT)
@@ -188,7 +194,7 @@ def check_access(endpoints: Sequence[Endpoint], access: Access) -> None:
     if not access.wants_tls:
         return
     if not all(endpoint.tls for endpoint in endpoints):
-        hint = "write grpcs:// or https://, or leave tls= out"
+        hint = "write grpcs:// or https://, or leave tls= (--tls-ca, --tls-cert, --tls-key) out"
         raise InputError([Diagnostic("TG069", "tls= is given for an address without TLS, where nothing would be encrypted", hint=hint)])
     tls_context(access)
 
@@ -221,7 +227,9 @@ def _trusting(tls: Tls) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=_pem(content))
     except (ssl.SSLError, ValueError) as error:
         message = f"{shown(str(tls.ca))} holds no certificates in PEM form"
-        raise InputError([Diagnostic("TG069", message, hint="ca= is a file with -----BEGIN CERTIFICATE-----; openssl x509 makes PEM of DER")]) from error
+        raise InputError(
+            [Diagnostic("TG069", message, hint="ca= (--tls-ca) is a file with -----BEGIN CERTIFICATE-----; openssl x509 makes PEM of DER")]
+        ) from error
 
 
 def _identify(context: ssl.SSLContext, tls: Tls) -> None:
