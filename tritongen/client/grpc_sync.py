@@ -75,7 +75,7 @@ class GrpcTransport:
     def close(self) -> None:
         """See `Transport`."""
         self._closed = True
-        self._channel.close()
+        self._watch.stop()
 
     def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
         if not self._watch.ready:
