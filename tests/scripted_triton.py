@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,10 +25,21 @@ ROW = np.ones((1, 2), np.float32)
 
 @dataclass
 class Asked:
-    """One request for an inference: its headers with names in lower case, and what its JSON says."""
+    """One request for an inference: its headers with names in lower case, what its JSON says, and the connection that it came over."""
 
     headers: dict[str, str]
     said: dict[str, Any]
+    connection: socket.socket
+
+    def is_given_up(self, timeout_s: float = 10.0) -> bool:
+        """Whether the client ends the connection without an answer, within some time."""
+        self.connection.settimeout(timeout_s)
+        try:
+            return self.connection.recv(1) == b""
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
 
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -79,9 +91,9 @@ def serve():
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path.endswith("/infer"):
-                asked = Asked(
-                    {name.lower(): value for name, value in self.headers.items()}, json.loads(body[: int(self.headers["Inference-Header-Content-Length"])])
-                )
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                said = json.loads(body[: int(headers["inference-header-content-length"])])
+                asked = Asked(headers, said, self.connection)
                 script.asked.append(asked)
                 self._say(*script.infer(asked))
             elif self.path.endswith("/load"):
@@ -96,6 +108,10 @@ def serve():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):  # the client has gone
+                super().handle()
 
         def log_message(self, *_) -> None:
             """Nothing is printed."""
