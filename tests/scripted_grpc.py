@@ -21,11 +21,11 @@ def answer(request: Any, context: Any) -> Any:
 
 
 class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
-    """A server that runs. `infer` is the answer to each request; `stop` ends it as a kill would, connections and all."""
+    """A server that runs. `infer` is the answer to each request, `ended` is set when one was answered or cancelled; `stop` ends it as a kill would, connections and all."""
 
     def __init__(self, infer: Callable[[Any, Any], Any], queue_timeout_us: int) -> None:
         self.infer = infer
-        self.cancelled = threading.Event()
+        self.ended = threading.Event()
         self._queue_timeout_us = queue_timeout_us
         self._pool = futures.ThreadPoolExecutor(20)
         self._server = grpc.server(self._pool)
@@ -61,7 +61,7 @@ class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
         return response
 
     def ModelInfer(self, request, context):
-        context.add_callback(self.cancelled.set)
+        context.add_callback(self.ended.set)
         return self.infer(request, context)
 
     def ModelStreamInfer(self, requests, context):

@@ -65,6 +65,8 @@ def test_the_index_leaves_out_what_is_not_known():
         ({"name": "y", "datatype": "FP32", "shape": [-1]}, b"\0" * 4, "[-1] is not the shape of an array"),
         ({"name": "y", "datatype": "FP32", "shape": [2]}, b"\0" * 4, "cannot be read"),
         ({"name": "y", "datatype": "BYTES", "shape": [1]}, b"\5\0\0\0a", "a string is cut off"),
+        ({"name": "y", "datatype": "FP32", "shape": [2, 2]}, b"", "0 bytes are not those of FP32 in the shape [2, 2]"),
+        ({"name": "y", "datatype": "FP32", "shape": [2**20, 2**24]}, b"", "0 bytes are not those"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_said_in_a_sentence(output, data, words):
