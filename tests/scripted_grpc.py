@@ -21,11 +21,16 @@ def answer(request: Any, context: Any) -> Any:
 
 
 class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
-    """A server that runs. `infer` is the answer to each request, `ended` is set when one was answered or cancelled; `stop` ends it as a kill would, connections and all."""
+    """A server that runs.
+
+    Attributes:
+        infer: the answer to each request.
+        cancelled: set when a request is over, and so before its answer is there only where it was cancelled.
+    """
 
     def __init__(self, infer: Callable[[Any, Any], Any], queue_timeout_us: int) -> None:
         self.infer = infer
-        self.ended = threading.Event()
+        self.cancelled = threading.Event()
         self._queue_timeout_us = queue_timeout_us
         self._pool = futures.ThreadPoolExecutor(20)
         self._server = grpc.server(self._pool)
@@ -34,37 +39,38 @@ class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
         self._server.start()
 
     def stop(self) -> None:
+        """End it as a kill would, connections and all."""
         self._server.stop(0).wait()
         self._pool.shutdown()
 
-    def ServerLive(self, request, context):
+    def ServerLive(self, request, context):  # noqa: N802 - its name in the protocol
         return pb.ServerLiveResponse(live=True)
 
-    def ServerMetadata(self, request, context):
+    def ServerMetadata(self, request, context):  # noqa: N802 - its name in the protocol
         return pb.ServerMetadataResponse(name="triton")
 
-    def ModelReady(self, request, context):
+    def ModelReady(self, request, context):  # noqa: N802 - its name in the protocol
         return pb.ModelReadyResponse(ready=True)
 
-    def RepositoryIndex(self, request, context):
+    def RepositoryIndex(self, request, context):  # noqa: N802 - its name in the protocol
         return pb.RepositoryIndexResponse(models=[{"name": "m", "version": "1", "state": "READY"}])
 
-    def ModelMetadata(self, request, context):
+    def ModelMetadata(self, request, context):  # noqa: N802 - its name in the protocol
         tensors = {name: [{"name": name, "datatype": "FP32", "shape": [-1, 2]}] for name in "xy"}
         return pb.ModelMetadataResponse(name="m", versions=["1"], inputs=tensors["x"], outputs=tensors["y"])
 
-    def ModelConfig(self, request, context):
+    def ModelConfig(self, request, context):  # noqa: N802 - its name in the protocol
         response = pb.ModelConfigResponse()
         response.config.name, response.config.max_batch_size = "m", 4
         if self._queue_timeout_us:
             response.config.dynamic_batching.default_queue_policy.default_timeout_microseconds = self._queue_timeout_us
         return response
 
-    def ModelInfer(self, request, context):
-        context.add_callback(self.ended.set)
+    def ModelInfer(self, request, context):  # noqa: N802 - its name in the protocol
+        context.add_callback(self.cancelled.set)
         return self.infer(request, context)
 
-    def ModelStreamInfer(self, requests, context):
+    def ModelStreamInfer(self, requests, context):  # noqa: N802 - its name in the protocol
         for request in requests:
             yield pb.ModelStreamInferResponse(infer_response=self.infer(request, context))
 

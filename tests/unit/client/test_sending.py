@@ -26,8 +26,7 @@ ONE = np.ones((1, 2), np.float32)
 def gone():
     """A port of this machine where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    return port
+        return listener.getsockname()[1]
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ def test_ranges_of_failed_rows_are_few_in_a_message(triton, run):
     triton.infer = lambda asked: (500, {}, b'{"error": "odd"}') if len(triton.asked) % 2 else scripted_triton.answer(4)
 
     async def check(client):
-        with pytest.raises(errors.PartialFailure, match="10 of 20 parts failed, .* and 5 more ranges; the first of them"):
+        with pytest.raises(errors.PartialFailure, match=r"10 of 20 parts failed, .* and 5 more ranges; the first of them"):
             await client.infer("m", x=np.ones((80, 2), np.float32))
 
     run(check, triton.url, window=1)
@@ -206,7 +205,7 @@ def test_a_cancelled_task_stays_cancelled_when_its_client_is_closed():
     seen = []
 
     def wait(request, context):
-        seen.append(server.ended.wait(5))
+        seen.append(server.cancelled.wait(5))
         return scripted_grpc.answer(request, context)
 
     async def main(url):
