@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,12 +61,14 @@ class Script:
     Attributes:
         infer: the answer to each request for an inference.
         ready: whether the model says that it is.
+        datatype: of the model's input.
         loading: the answer to a request to load a model.
         asked: the requests for inferences so far.
     """
 
     infer: Callable[[Asked], Answer] = lambda asked: answer(asked.said["inputs"][0]["shape"][0])
     ready: bool = True
+    datatype: str = "FP32"
     loading: Answer = (200, {}, b"")
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
@@ -77,7 +80,7 @@ class Script:
 
 
 @contextlib.contextmanager
-def serve():
+def serve(tls: ssl.SSLContext | None = None):
     """A `Script` whose server runs."""
     script = Script()
 
@@ -119,6 +122,10 @@ def serve():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     script.url = f"http://127.0.0.1:{server.server_port}"
+    if tls is not None:
+        # Not in accept(): a client that never shakes hands must not hold up the others.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        script.url = f"https://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
@@ -140,4 +147,5 @@ def _described(script: Script, path: str) -> Answer:
         return 200, {}, json.dumps({"name": "triton"}).encode()
     if not script.ready:
         return 400, {}, json.dumps({"error": "the model is not ready"}).encode()
-    return 200, {}, json.dumps(METADATA).encode()
+    inputs = [{**tensor, "datatype": script.datatype} for tensor in METADATA["inputs"]]
+    return 200, {}, json.dumps({**METADATA, "inputs": inputs}).encode()

@@ -141,7 +141,7 @@ def test_models_that_are_not_there_are_told_from_those_that_do_not_answer(client
     with pytest.raises(errors.ModelNotFound, match="no version 7"):
         client.infer("linear", x=rows(1), version="7")
     for ask in (client.model, client.load):
-        with pytest.raises(errors.ModelNotFound, match="no model 'linaer'; it has 'bf16', .*'linear'"):
+        with pytest.raises(errors.ModelNotFound, match=r"no model 'linaer'; it has 'bf16', .*'linear'"):
             ask("linaer")
 
 

@@ -34,39 +34,56 @@ def talking():
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_the_context_of_a_span_arrives_at_the_server(triton, talking, run, spans, protocol):
+    carried = []
+
+    def carrying(request, context):
+        carried.append(dict(context.invocation_metadata()))
+        return scripted_grpc.answer(request, context)
+
     async def use(client):
         with spans.start_as_current_span("caller") as span:
             await client.infer("m", x=ROW)
             _ = [result async for result in client.infer_many("m", [{"x": ROW}])]
             return span.get_span_context().trace_id
 
+    talking.infer = carrying
     wanted = run(use, triton.url if protocol == "http" else talking.url)
-    carried = [asked.headers for asked in triton.asked] if protocol == "http" else talking.carried
+    carried += [asked.headers for asked in triton.asked]
     traces = [int(headers["traceparent"].split("-")[1], 16) for headers in carried]
     assert traces == [wanted] * 2
     assert len({headers["traceparent"] for headers in carried}) == 2
 
 
 def test_a_cancelled_task_ends_its_request_on_the_server(talking):
+    arrived, over, given_up = threading.Event(), threading.Event(), []
+
+    def hold(request, context):
+        arrived.set()
+        given_up.append(talking.cancelled.wait(ENOUGH_S))
+        over.set()
+        return scripted_grpc.answer(request, context)
+
     async def cancel():
         async with tritongen.AsyncClient(talking.url) as client:
             task = asyncio.ensure_future(client.infer("m", x=ROW, deadline_s=60))
-            await asyncio.to_thread(talking.under_way.wait, ENOUGH_S)
+            await asyncio.to_thread(arrived.wait, ENOUGH_S)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert await asyncio.to_thread(talking.given_up.wait, ENOUGH_S)
+            await asyncio.to_thread(over.wait, ENOUGH_S)
 
-    talking.holds = True
+    talking.infer = hold
     asyncio.run(cancel())
+    assert given_up == [True]
 
 
 def test_a_cancelled_task_ends_its_connection_over_http(triton):
-    arrived, given_up = threading.Event(), []
+    arrived, over, given_up = threading.Event(), threading.Event(), []
 
     def hold(asked):
         arrived.set()
         given_up.append(asked.is_given_up())
+        over.set()
         return 200, {}, b""
 
     async def cancel():
@@ -76,8 +93,7 @@ def test_a_cancelled_task_ends_its_connection_over_http(triton):
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            while not given_up:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(over.wait, ENOUGH_S)
 
     triton.infer = hold
     asyncio.run(cancel())
@@ -111,14 +127,14 @@ def test_what_something_in_between_says_comes_with_what_to_do(triton, run, statu
 
 
 def test_an_exhausted_server_means_the_same_over_both_protocols(talking, run):
-    talking.fails = (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many")
+    talking.infer = lambda _, context: context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many")
     error = error_of(run, talking.url)
     assert type(error) is Overloaded
     assert "send fewer requests at once" in error.hint
 
 
 def test_a_secret_that_a_server_of_grpc_says_again_is_not_shown(talking, run):
-    talking.fails = (grpc.StatusCode.PERMISSION_DENIED, "wrong: Bearer t0k3n-of-nobody")
+    talking.infer = lambda _, context: context.abort(grpc.StatusCode.PERMISSION_DENIED, "wrong: Bearer t0k3n-of-nobody")
     error = error_of(run, talking.url, token="t0k3n-of-nobody")
     assert str(error).endswith("wrong: [not shown]")
     link = error
