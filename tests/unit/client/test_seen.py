@@ -66,7 +66,7 @@ def test_a_cancelled_task_ends_its_request_on_the_server(talking):
     async def cancel():
         async with tritongen.AsyncClient(talking.url) as client:
             task = asyncio.ensure_future(client.infer("m", x=ROW, deadline_s=60))
-            await asyncio.to_thread(arrived.wait, ENOUGH_S)
+            assert await asyncio.to_thread(arrived.wait, ENOUGH_S)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -89,7 +89,7 @@ def test_a_cancelled_task_ends_its_connection_over_http(triton):
     async def cancel():
         async with tritongen.AsyncClient(triton.url) as client:
             task = asyncio.ensure_future(client.infer("m", x=ROW, deadline_s=60))
-            await asyncio.to_thread(arrived.wait, ENOUGH_S)
+            assert await asyncio.to_thread(arrived.wait, ENOUGH_S)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
