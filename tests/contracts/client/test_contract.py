@@ -290,7 +290,8 @@ def occupy(url: str, model: str, requests: int, each_s: float):
         return None
 
     futures = [pool.submit(one) for _ in range(requests)]
-    time.sleep(each_s / 4)
+    # The first that is refused says that the queue is full.
+    concurrent.futures.wait(futures, each_s / 2, concurrent.futures.FIRST_COMPLETED)
 
     def finish():
         found = [future.result() for future in futures]
