@@ -29,7 +29,7 @@ Findings are values (`tritongen.diagnostics`); an exception is raised only when 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tritongen.diagnostics import Diagnostic
 
@@ -42,6 +42,14 @@ class TritongenError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error survives pickle and copy with all it holds, whatever its class takes to be made: worker processes hand errors on so."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[TritongenError], arguments: tuple[object, ...]) -> TritongenError:
+    return kind.__new__(kind, *arguments)
 
 
 class InputError(TritongenError):
@@ -130,7 +138,11 @@ class QueueTimeout(Overloaded):
 
 
 class DeadlineExceeded(InferenceError):
-    """There was no answer within the deadline. Whether the request was executed is not known."""
+    """There was no answer within the deadline. Whether the request was executed is not known; `sent` is False where it certainly never left."""
+
+    def __init__(self, message: str, *, status: str = "", hint: str = "", sent: bool = True) -> None:
+        super().__init__(message, status=status, hint=hint)
+        self.sent = sent
 
 
 class ConnectionFailed(InferenceError):

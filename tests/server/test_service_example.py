@@ -43,6 +43,9 @@ def test_the_endpoint_answers_and_says_what_does_not_fit(service):
     wrong = service.post("/predict", json={"z": 1})
     assert wrong.status_code == 422
     assert "input 'x' is missing" in wrong.json()["errors"]
+    nothing = service.post("/predict", json={"x": [[None] * 64]})
+    assert nothing.status_code == 422
+    assert "null" in nothing.json()["errors"][0]
     assert service.get("/ready").json() == {"ready": True}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tritongen.cli.options import OutputPath
+from tritongen.cli.options import AccessOptions, OutputPath, access_options
 
 _DEFAULT_URL = "grpc://127.0.0.1:8001"
 
@@ -28,8 +28,19 @@ _DEFAULT_URL = "grpc://127.0.0.1:8001"
 @click.option("--batch", type=click.IntRange(min=1), help="Rows in the request. Default: those of the given inputs, or 1.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random values.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, help="Seconds to wait for each answer.")
+@access_options
 @click.option("-o", "--output", type=OutputPath(), help="Folder to write every output to, as NAME.npy.")
-def command(model: str, url: str, inputs: Sequence[str], shapes: Sequence[str], batch: int | None, seed: int, timeout: float, output: Path | None) -> int:
+def command(
+    model: str,
+    url: str,
+    inputs: Sequence[str],
+    shapes: Sequence[str],
+    batch: int | None,
+    seed: int,
+    timeout: float,
+    access: AccessOptions,
+    output: Path | None,
+) -> int:
     """Send one request to MODEL and print what comes back."""
     from tritongen.client import Client
     from tritongen.report.text import printable
@@ -37,7 +48,7 @@ def command(model: str, url: str, inputs: Sequence[str], shapes: Sequence[str], 
     from tritongen.workflow.inputs import Origin
 
     given, sizes = _given(inputs), _sizes(shapes)
-    with Client(url, deadline_s=timeout) as client:
+    with Client(url, deadline_s=timeout, **access.for_client()) as client:
         answer = ask(client, model, given=given, shapes=sizes, batch=batch, seed=seed)
     click.echo(f"{printable(model)} version {printable(answer.meta.version)}: {answer.seconds * 1000:.2f} ms")
     for kind, arrays in (("input", answer.inputs), ("output", answer.outputs)):

@@ -9,17 +9,16 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
-from tritongen.client.arguments import check_window, merged
+from tritongen.client.arguments import bound_to, check_requests, check_window, merged
 from tritongen.client.calls import CallFailed
 from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
-from tritongen.client.failures import explain
 from tritongen.client.flow import AsyncTransport, Flow, run_async
-from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream
+from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
-from tritongen.client.sequence import Next, SequenceState
+from tritongen.client.sequence import SequenceState, Step
 from tritongen.client.splitting import result_of
 from tritongen.errors import InferenceError, TritongenError
 
@@ -109,43 +108,26 @@ class AsyncClient:
         Raises InvalidInput where the request does not fit the model, DeadlineExceeded, and InferenceError's other kinds.
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
-        with tracing.span(model, self._core.endpoints[0].url) as carried:
-            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
+        with tracing.span(model) as span:
+            request = make_request(self._core, model, merged(inputs, tensors), options, span)
             return await self._run(infer(self._core, request))
 
-    async def infer_many(
+    def infer_many(
         self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any
     ) -> AsyncIterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
 
-        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
+        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it: one that
+        `requests` itself raises comes after the results of what it gave before.
+
+        A blocking client yields nothing while it waits for `requests`, and leaving its loop sends nothing more: what is under way goes on in its threads, until
+        it is answered or its deadline is over. In asyncio results are yielded meanwhile where `requests` is an asynchronous iterable, and closing the iterator
+        cancels what is under way.
+
+        Raises InvalidInput and InputError at once for arguments that are none.
         """
-        limit = self._core.settings.window if window is None else check_window(window)
-        waiting: deque[asyncio.Task[Result]] = deque()
-        source = _each(requests)
-        pulling: asyncio.Task[Mapping[str, object]] | None = asyncio.ensure_future(_next(source))
-        try:
-            while pulling is not None or waiting:
-                racing = {task for task in (pulling, waiting[0] if waiting else None) if task is not None}
-                await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
-                if waiting and waiting[0].done():
-                    yield waiting.popleft().result()
-                elif pulling is not None and pulling.done() and len(waiting) < limit:
-                    try:
-                        inputs = pulling.result()
-                    except StopAsyncIteration:
-                        pulling = None
-                        continue
-                    waiting.append(asyncio.ensure_future(self.infer(model, inputs, **options)))
-                    pulling = asyncio.ensure_future(_next(source))
-                elif pulling is not None and pulling.done():
-                    await asyncio.wait({waiting[0]})
-        finally:
-            tasks = [*waiting, *([pulling] if pulling is not None else [])]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await source.aclose()
+        check_requests(requests, Iterable, AsyncIterable)
+        return self._many(model, requests, self._core.settings.window if window is None else check_window(window), options)
 
     async def stream(
         self,
@@ -169,26 +151,34 @@ class AsyncClient:
         The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis)
-        with tracing.detached_span(model, self._core.endpoints[0].url) as carried:
-            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
-            call, about, deadline = await self._run(open_stream(self._core, request))
-            try:
-                async for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0), about.headers):
-                    yield result_of(reply, reply.wait_s, 1)
-            except CallFailed as failure:
-                raise await self._run(explain(failure, about, deadline)) from failure
+        with tracing.detached_span(model) as span:
+            request = make_request(self._core, model, merged(inputs, tensors), options, span)
+            opened = await self._run(open_stream(self._core, request))
+            begun = False
+            while True:
+                try:
+                    replies = self._transports[opened.about.index].stream(opened.call, opened.deadline.left, opened.about.headers)
+                    async for reply in replies:
+                        if not begun:
+                            begun = True
+                            self._core.answered(opened.about.index)
+                        yield result_of(reply, reply.wait_s, opened.attempts)
+                    return
+                except CallFailed as failure:
+                    opened = await self._run(reopen_stream(self._core, opened, failure, begun=begun))
 
     def sequence(self, model: str, /, *, sequence_id: int | str | None = None, version: str = "") -> AsyncInferenceSequence:
         """A sequence of requests that one instance of a stateful model answers, to be used in a `with` block.
 
-        The first request carries START. A request with `end=True` carries END; where none did, leaving the block sends the last inputs once more with END, and
-        drops the answer: else the server would keep the sequence's slot until it has been idle for long enough. `sequence_id`: None for a new one.
+        The first request that reaches a server carries START, and all others go there. A request with `end=True` carries END; where none did, leaving the block
+        sends the last inputs once more with END, and drops the answer: else the server would keep the sequence's slot until it has been idle for long enough.
+        What reached no server has not begun, and is not ended. `sequence_id`: None for a new one.
         """
-        return AsyncInferenceSequence(self, model, version, new_sequence_id() if sequence_id is None else sequence_id, self._core.balancer.pick())
+        return AsyncInferenceSequence(self, model, version, new_sequence_id() if sequence_id is None else sequence_id)
 
-    async def model(self, name: str, /, version: str = "") -> AsyncModel:
+    async def model(self, name: str, /, version: str = "", *, deadline_s: float | None = None) -> AsyncModel:
         """A model of the server, described by it now. Raises InferenceError where it is not there or not ready."""
-        await self.meta(name, version)
+        await self.meta(name, version, deadline_s=deadline_s)
         return AsyncModel(self, name, version)
 
     async def meta(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> ModelMeta:
@@ -222,7 +212,7 @@ class AsyncClient:
         `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
         folder, which need a config.
         """
-        await self._run(self._core.control(calls.load_model(model, config, files or {}), self._core.deadline(deadline_s)))
+        await self._run(self._core.control(calls.load_model(model, config, files), self._core.deadline(deadline_s)))
 
     async def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
         """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
@@ -230,7 +220,7 @@ class AsyncClient:
 
     async def health(self, *, deadline_s: float | None = None) -> Health:
         """Whether any server of the client runs, and whether one is ready with all its models."""
-        return Health(await self.live(deadline_s=deadline_s), await self.ready(deadline_s=deadline_s))
+        return await self._run(self._core.health(self._core.deadline(deadline_s)))
 
     async def live(self, *, deadline_s: float | None = None) -> bool:
         """Whether the server runs. False where it cannot be reached."""
@@ -238,19 +228,23 @@ class AsyncClient:
 
     async def ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> bool:
         """Whether a model, or the server with all its models, is ready. False where it cannot be reached."""
-        call = calls.ModelReady(model, version) if model else calls.ServerReady()
-        return await self._run(self._core.holds(call, self._core.deadline(deadline_s)))
+        return await self._run(self._core.holds(calls.readiness(model, version), self._core.deadline(deadline_s)))
 
     async def wait_ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> None:
         """Returns when a model, or the server with all its models, is ready. Raises DeadlineExceeded with the server's reason where it is not."""
         await self._run(self._core.wait_ready(model, version, self._core.deadline(deadline_s)))
 
     async def close(self) -> None:
-        """Give connections back. Closing twice does nothing; any other call afterwards raises InferenceError."""
-        for task in self._ending:
-            task.cancel()
-        for transport in self._transports:
-            await transport.close()
+        """Give connections back, in asyncio after the ends of sequences whose tasks were cancelled, which take two seconds at most.
+
+        Closing twice does nothing; any other call afterwards raises InferenceError.
+        """
+        try:
+            if self._ending:
+                await asyncio.wait(self._ending)
+        finally:
+            for transport in self._transports:
+                await transport.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -267,9 +261,37 @@ class AsyncClient:
         if not task.cancelled():
             task.exception()
 
-    async def _in_sequence(self, model: str, step: Next, server: int) -> Result:
-        with tracing.span(model, self._core.endpoints[server].url) as carried:
-            request = make_request(self._core, model, step.inputs, step.options, carried, sequence=step.parameters, pinned=server)
+    async def _many(
+        self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], limit: int, options: Mapping[str, Any]
+    ) -> AsyncIterator[Result]:
+        waiting: deque[asyncio.Task[Result]] = deque()
+        source = _each(requests)
+        pulling: asyncio.Task[Mapping[str, object]] | None = None
+        end: BaseException | None = None
+        try:
+            while end is None or waiting:
+                if end is None and pulling is None and len(waiting) < limit:
+                    pulling = asyncio.ensure_future(_next(source))
+                await asyncio.wait({task for task in (pulling, waiting[0] if waiting else None) if task is not None}, return_when=asyncio.FIRST_COMPLETED)
+                if waiting and waiting[0].done():
+                    yield waiting.popleft().result()
+                elif pulling is not None and pulling.done():
+                    end = pulling.exception()
+                    if end is None:
+                        waiting.append(asyncio.ensure_future(self.infer(model, pulling.result(), **options)))
+                    pulling = None
+            if not isinstance(end, StopAsyncIteration):
+                raise end
+        finally:
+            tasks = [*waiting, *([pulling] if pulling is not None else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await source.aclose()
+
+    async def _in_sequence(self, model: str, step: Step) -> Result:
+        with tracing.span(model) as span:
+            request = make_request(self._core, model, step.inputs, step.options, span, step)
             return await self._run(infer(self._core, request))
 
     async def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
@@ -317,21 +339,21 @@ class AsyncModel:
         self.name = name
         self.version = version
 
-    async def meta(self) -> ModelMeta:
+    async def meta(self, *, deadline_s: float | None = None) -> ModelMeta:
         """What the server says about the model now."""
-        return await self._client.meta(self.name, self.version)
+        return await self._client.meta(self.name, self.version, deadline_s=deadline_s)
 
     async def infer(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> Result:
         """As `AsyncClient.infer`."""
-        return await self._client.infer(self.name, inputs, version=self.version, **options)
+        return await self._client.infer(self.name, inputs, **bound_to(self.version, options))
 
     def infer_many(self, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, **options: Any) -> AsyncIterator[Result]:
         """As `AsyncClient.infer_many`."""
-        return self._client.infer_many(self.name, requests, version=self.version, **options)
+        return self._client.infer_many(self.name, requests, **bound_to(self.version, options))
 
     def stream(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> AsyncIterator[Result]:
         """As `AsyncClient.stream`."""
-        return self._client.stream(self.name, inputs, version=self.version, **options)
+        return self._client.stream(self.name, inputs, **bound_to(self.version, options))
 
     def sequence(self, *, sequence_id: int | str | None = None) -> AsyncInferenceSequence:
         """As `AsyncClient.sequence`."""
@@ -341,8 +363,8 @@ class AsyncModel:
 class AsyncInferenceSequence:
     """See `AsyncClient.sequence`."""
 
-    def __init__(self, client: AsyncClient, model: str, version: str, sequence_id: int | str, server: int) -> None:
-        self._client, self._model, self._server = client, model, server
+    def __init__(self, client: AsyncClient, model: str, version: str, sequence_id: int | str) -> None:
+        self._client = client
         self._state = SequenceState(model, version, sequence_id)
 
     @property
@@ -354,15 +376,16 @@ class AsyncInferenceSequence:
         """Sends the next request; `end` says that it is the last. Other arguments are those of `AsyncClient.infer`."""
         return await self._send(self._state.next(inputs, options, end))
 
-    async def _send(self, step: Next) -> Result:
+    async def _send(self, step: Step) -> Result:
         with self._state.sending(step):
-            return await self._client._in_sequence(self._model, step, self._server)
+            return await self._client._in_sequence(self._state.model, step)
 
     async def __aenter__(self) -> AsyncInferenceSequence:
+        self._state.enter()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        step = self._state.end(self._client._core.settings.deadline_s)
+        step = self._state.leave(self._client._core.settings.deadline_s)
         if step is None:
             return
         ending = asyncio.ensure_future(self._send(step))

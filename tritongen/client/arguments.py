@@ -29,6 +29,8 @@ COMPRESSIONS = ("gzip", "deflate")
 _RESERVED = frozenset({"sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "binary_data_output", "headers"})
 """Parameters that Triton's protocol keeps for itself, beside all that begin with `triton_` (facts, H2)."""
 _FILE = re.compile(r"[0-9]+/[^\0]+")
+_VERSION = re.compile("[0-9]{0,19}")
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 _MOST = 2**63
 
 
@@ -46,6 +48,21 @@ def merged(inputs: Mapping[str, object] | None, tensors: Mapping[str, object]) -
     return {**inputs, **tensors}
 
 
+def bound_to(version: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a request whose version is settled: of a model object, of a sequence. Raises InvalidInput (TG061) for those that say one themselves."""
+    if "version" in options:
+        hint = "give it to client.model() or client.sequence(); an input of that name goes into the mapping of inputs"
+        raise InvalidInput([Diagnostic("TG061", "the version is settled already, and is given once more", hint=hint)])
+    return {**options, "version": version}
+
+
+def check_requests(requests: object, *kinds: type) -> None:
+    """Raise InvalidInput (TG061) where a series of requests is none of these kinds of iterable."""
+    if isinstance(requests, str | bytes | Mapping) or not isinstance(requests, kinds):
+        hint = "give a list or a generator of mappings, such as [{'x': first}, {'x': second}]"
+        raise InvalidInput([Diagnostic("TG061", f"the requests are given as {type(requests).__name__}, not as a series of mappings", hint=hint)])
+
+
 def check_options(model: str, options: Options) -> Options:
     """The options of a request in their plain form: the version a text, outputs a tuple, numbers of numpy Python's own, names of headers in lower case.
 
@@ -53,10 +70,10 @@ def check_options(model: str, options: Options) -> Options:
     """
     problems = [*_model_problems(model), *_version_problems(options.version), *_output_problems(options.outputs)]
     problems += _number_problem("priority", options.priority) if options.priority is not None else []
-    problems += _text_problems("request_id", options.request_id)
+    problems += _request_id_problems(options.request_id)
     problems += _parameter_problems(options.parameters) if options.parameters is not None else []
     problems += header_problems(options.headers) if options.headers is not None else []
-    if options.cast not in get_args(Cast):
+    if not (isinstance(options.cast, str) and options.cast in get_args(Cast)):
         problems.append(f"cast is {shown(options.cast)}, and can be {' or '.join(map(repr, get_args(Cast)))}")
     problems += _flag_problems(add_batch_axis=options.add_batch_axis)
     problems += _flag_problems(idempotent=options.idempotent) if options.idempotent is not None else []
@@ -77,19 +94,42 @@ def check_options(model: str, options: Options) -> Options:
 
 def check_model(model: str, version: str | int = "", *, may_be_empty: bool = False) -> tuple[str, str]:
     """The name and version that a question is about, the version as text. Raises InvalidInput (TG061); an empty name may mean the whole server."""
-    problems = [] if may_be_empty and model == "" else _model_problems(model)
+    is_server = may_be_empty and isinstance(model, str) and not model
+    problems = [] if is_server else _model_problems(model)
     problems += _version_problems(version)
+    if is_server and not problems and str(version):
+        problems.append(f"version {version} is asked for without a model")
     if problems:
         raise InvalidInput(_findings(problems, model))
     return model, str(version)
 
 
-def check_load(model: str, config: str | Mapping[str, Any], files: Mapping[str, bytes | str]) -> tuple[str, dict[str, bytes]]:
+def check_flag(name: str, value: bool, model: object = "") -> bool:
+    """A flag as Python's own. Raises InvalidInput (TG061) for what is neither True nor False."""
+    problems = _flag_problems(**{name: value})
+    if problems:
+        raise InvalidInput(_findings(problems, model))
+    return bool(value)
+
+
+def check_sequence_id(sequence_id: int | str, model: str) -> int | str:
+    """The id of a sequence, a number of numpy as Python's own. Raises InvalidInput (TG061) for one that Triton does not take: 0 and "" mean none."""
+    is_number = isinstance(sequence_id, int | np.integer) and not isinstance(sequence_id, bool) and 0 < sequence_id < _MOST
+    if is_number:
+        return int(sequence_id)
+    if isinstance(sequence_id, str) and sequence_id and _is_unicode(sequence_id):
+        return sequence_id
+    hint = "give a number from 1 to 2**63 - 1, a text, or none for a new one"
+    raise InvalidInput([Diagnostic("TG061", f"{shown(sequence_id)} cannot be the id of a sequence", hint=hint, model=model)])
+
+
+def check_load(model: str, config: str | Mapping[str, Any], files: Mapping[str, bytes | str] | None) -> tuple[str, dict[str, bytes]]:
     """What a model is loaded with: its config as JSON (empty: its own), its files as bytes; text is encoded as UTF-8.
 
     Raises InvalidInput (TG061) for names that are not `<version>/<name>`, contents that are none, and a config that is no JSON object.
     """
     text, problems = _config_text(config)
+    files = {} if files is None else files
     if isinstance(files, Mapping):
         problems += [f"the file {shown(name)} is not named <version>/<name>" for name in files if not _is_file(name)]
         problems += [
@@ -97,7 +137,7 @@ def check_load(model: str, config: str | Mapping[str, Any], files: Mapping[str, 
             for name, content in files.items()
             if not isinstance(content, bytes | bytearray | memoryview) and not _is_unicode(content)
         ]
-        problems += ["files replace the model's folder, and a config must come with them"] if files and not config else []
+        problems += ["files replace the model's folder, and a config must come with them"] if files and isinstance(config, str) and not config else []
     else:
         problems.append(f"files are given as {type(files).__name__}, not as a mapping of contents by <version>/<name>")
     if problems:
@@ -155,12 +195,24 @@ def _text_problems(what: str, value: object) -> list[str]:
 
 
 def _model_problems(model: object) -> list[str]:
-    return ["the model's name is empty"] if model == "" else _text_problems("the model's name", model)
+    if isinstance(model, str) and model in ("", ".", ".."):
+        return [f"the model's name is {shown(model)}, which no folder of a repository has" if model else "the model's name is empty"]
+    return _text_problems("the model's name", model)
 
 
 def _version_problems(version: object) -> list[str]:
-    is_number = isinstance(version, int | np.integer) and not isinstance(version, bool) and version >= 0
-    return [] if is_number else _text_problems("version", version)
+    is_number = isinstance(version, int | np.integer) and not isinstance(version, bool) and 0 <= version < _MOST
+    problems = [] if is_number else _text_problems("version", version)
+    if problems or is_number or _VERSION.fullmatch(str(version)):
+        return problems
+    return [f"version is {shown(version)}, and versions are whole numbers, such as '3'"]
+
+
+def _request_id_problems(request_id: object) -> list[str]:
+    problems = _text_problems("request_id", request_id)
+    if not problems and _CONTROL.search(str(request_id)):
+        problems.append(f"request_id {shown(request_id)} holds control characters, which would break the server's log")
+    return problems
 
 
 def _output_problems(outputs: object) -> list[str]:
@@ -210,12 +262,12 @@ def _plain(value: Any) -> Any:
 
 def _config_text(config: object) -> tuple[str, list[str]]:
     """A config as JSON, and what is wrong with it."""
-    if config == "":
+    if isinstance(config, str) and not config:
         return "", []
     if not isinstance(config, str | Mapping):
         return "", [f"config is {shown(config)}, not a ModelConfig as JSON or as a mapping"]
     try:
-        text = config if isinstance(config, str) else json.dumps(config)
+        text = config if isinstance(config, str) else json.dumps(dict(config))
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         return "", [f"config is no JSON: {error}"]

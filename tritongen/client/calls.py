@@ -6,11 +6,12 @@ Names and fields are those of Triton's protocol (KServe's v2 inference protocol 
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritongen.client.arguments import check_load, check_model
+from tritongen.client.arguments import check_flag, check_load, check_model
 from tritongen.client.metadata import TensorMeta
 from tritongen.samples import Array
 
@@ -51,6 +52,12 @@ class ModelReady(_OfModel):
     """Is this model ready? Answer: bool."""
 
 
+def readiness(model: str, version: str) -> ModelReady | ServerReady:
+    """The question whether a model is ready, or, where its name is empty, the server with all its models. Raises InvalidInput (TG061)."""
+    model, version = check_model(model, version, may_be_empty=True)
+    return ModelReady(model, version) if model else ServerReady()
+
+
 @dataclass(frozen=True)
 class ServerMetadata:
     """Answer: name, version and extensions."""
@@ -83,6 +90,9 @@ class RepositoryIndex:
 
     ready: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ready", check_flag("ready", self.ready))
+
 
 @dataclass(frozen=True)
 class LoadModel:
@@ -93,7 +103,7 @@ class LoadModel:
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
-def load_model(model: str, config: str | Mapping[str, Any], files: Mapping[str, bytes | str]) -> LoadModel:
+def load_model(model: str, config: str | Mapping[str, Any], files: Mapping[str, bytes | str] | None) -> LoadModel:
     """The call to load a model, from what `Client.load` takes. Raises InvalidInput (TG061)."""
     check_model(model)
     return LoadModel(model, *check_load(model, config, files))
@@ -108,6 +118,7 @@ class UnloadModel:
 
     def __post_init__(self) -> None:
         check_model(self.model)
+        object.__setattr__(self, "dependents", check_flag("dependents", self.dependents, self.model))
 
 
 @dataclass(slots=True)
@@ -186,12 +197,24 @@ class CallFailed(Exception):
         said: what the server, or the library, says about it.
         sent: False where the request certainly did not reach the server.
         own: the status is surely Triton's own word; where False, the protocol's library or something in between may have made it up.
+        at: when the answer, or the lack of one, was known, on `time.monotonic`: what a transport finds out afterwards took no time of the server's.
     """
 
-    def __init__(self, status: Status, word: str, said: str, *, sent: bool = True, own: bool = True) -> None:
+    def __init__(self, status: Status, word: str, said: str, *, sent: bool = True, own: bool = True, at: float | None = None) -> None:
         super().__init__(said)
         self.status = status
         self.word = word
         self.said = said
         self.sent = sent
         self.own = own
+        self.at = time.monotonic() if at is None else at
+
+
+def closed() -> CallFailed:
+    """A call of a client that was closed."""
+    return CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False)
+
+
+def expired() -> CallFailed:
+    """A call whose time was over before anything of it was sent."""
+    return CallFailed(Status.DEADLINE, "EXPIRED", "", sent=False)

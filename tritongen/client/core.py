@@ -13,13 +13,17 @@ from tritongen.client import calls
 from tritongen.client.arguments import check_model, check_settings
 from tritongen.client.calls import Call, CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint, check_access
-from tritongen.client.failures import Circumstances, explain, missing_model
+from tritongen.client.failures import Circumstances, add_to_message, explain, missing_model, too_late
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
 from tritongen.client.policy import Balancer, Budget, Deadline, pause_before
+from tritongen.client.redaction import cleanse
+from tritongen.client.tracing import Span
 from tritongen.errors import (
     ConnectionFailed,
     DeadlineExceeded,
+    InputError,
+    InvalidInput,
     ModelNotReady,
     NotTriton,
     ServerError,
@@ -73,8 +77,13 @@ class Core:
         self.models: dict[tuple[str, str], Described] = {}
 
     def deadline(self, seconds: float | None) -> Deadline:
-        """The deadline of a call that starts now. Raises InputError (TG067)."""
-        return Deadline(self.settings.deadline_s if seconds is None else seconds)
+        """The deadline of a call that starts now. Raises InvalidInput (TG067)."""
+        if seconds is None:
+            return Deadline(self.settings.deadline_s)
+        try:
+            return Deadline(seconds)
+        except InputError as error:
+            raise InvalidInput(error.diagnostics) from None
 
     def ask(self, call: Call, deadline: Deadline) -> Flow[Any]:
         """The answer to a question, which may be asked again. Raises InferenceError or InvalidInput."""
@@ -82,25 +91,38 @@ class Core:
         return answer
 
     def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
-        """Load or unload a model on every server. Done once on each: what fails to load fails again."""
+        """Load or unload a model on every server. Done once on each: what fails to load fails again. An error says on which servers it was done before."""
         self.forget(call.model)
         for index in range(len(self.endpoints)):
-            yield from self.attempt(call, deadline, idempotent=False, pinned=index)
+            try:
+                yield from self.attempt(call, deadline, idempotent=False, pinned=index)
+            except TritongenError as error:
+                if len(self.endpoints) > 1:
+                    add_to_message(error, _done_before(call, [endpoint.url for endpoint in self.endpoints], index))
+                raise
 
     def holds(self, call: Call, deadline: Deadline) -> Flow[bool]:
         """The answer to a question of yes or no: whether it is yes of any server. False where nobody answers; raises AccessDenied."""
         return (yield from self._judge(call, deadline))[0]
+
+    def health(self, deadline: Deadline) -> Flow[Health]:
+        """Whether any server lives, and whether one is ready, within one deadline. Raises AccessDenied."""
+        is_live = yield from self.holds(calls.ServerLive(), deadline)
+        return Health(is_live, is_live and (yield from self.holds(calls.ServerReady(), deadline)))
 
     def _judge(self, call: Call, deadline: Deadline) -> Flow[tuple[bool, str]]:
         """Whether any server says yes, and else what the last one said that said nothing useful."""
         said = ""
         count = len(self.endpoints)
         for asked in range(count):
+            if deadline.left <= 0:
+                break
             index = self.balancer.pick()
             limit = deadline.left / (count - asked)
             try:
-                answer = bool((yield Send(call, index, max(limit, 0.0), NO_HEADERS)))
+                answer = bool((yield Send(call, index, limit, NO_HEADERS)))
             except CallFailed as failure:
+                cleanse(failure, self.access.headers)
                 if failure.word == "CLOSED" or failure.status is Status.DENIED:
                     raise (yield from explain(failure, self.about(index, call), deadline)) from failure
                 self.balancer.lost(index)
@@ -113,12 +135,13 @@ class Core:
 
     def wait_ready(self, model: str, version: str, deadline: Deadline) -> Flow[None]:
         """Ends when the model (or the server with all its models) is ready. Raises DeadlineExceeded with the server's reason."""
-        model, version = check_model(model, version, may_be_empty=True)
-        call: Call = calls.ModelReady(model, version) if model else calls.ServerReady()
+        call = calls.readiness(model, version)
+        said = ""
         while True:
-            ready, said = yield from self._judge(call, deadline)
+            ready, now = yield from self._judge(call, deadline)
             if ready:
                 return
+            said = now if deadline.left > 0 else now or said
             if deadline.left <= _POLL_S:
                 break
             yield Pause(_POLL_S)
@@ -160,18 +183,22 @@ class Core:
             getattr(call, "version", ""),
             is_control=isinstance(call, calls.LoadModel | calls.UnloadModel),
             headers=headers,
+            general=self.access.headers,
             queue_timeout_s=queue_timeout_s,
         )
 
     def choose(self, deadline: Deadline) -> Flow[int]:
         """The server to ask next. Among several, one that answered the last time, or that answers now: a server that is gone costs a probe, not a request."""
         count = len(self.endpoints)
+        if count == 1:
+            return 0
         for tried in range(count):
             index = self.balancer.pick()
-            if self.balancer.is_trusted(index):
+            left = deadline.left
+            if self.balancer.is_trusted(index) or left <= 0:
                 return index
             try:
-                yield Send(calls.ServerLive(), index, max(min(deadline.left / (count - tried + 1), _PROBE_S), 0.0), NO_HEADERS)
+                yield Send(calls.ServerLive(), index, min(left / (count - tried + 1), _PROBE_S), NO_HEADERS)
             except CallFailed as failure:
                 if failure.status in (Status.CONNECTION, Status.DEADLINE, Status.STRANGER):
                     self.balancer.lost(index)
@@ -181,36 +208,62 @@ class Core:
         return self.balancer.pick()
 
     def attempt(
-        self, call: Call, deadline: Deadline, *, idempotent: bool, pinned: int = -1, headers: Headers = NO_HEADERS, queue_timeout_s: float = 0.0
+        self,
+        call: Call,
+        deadline: Deadline,
+        *,
+        idempotent: bool,
+        pinned: int = -1,
+        headers: Headers = NO_HEADERS,
+        queue_timeout_s: float = 0.0,
+        span: Span | None = None,
     ) -> Flow[tuple[Any, int, int]]:
         """The answer to a call, how often it was sent, and the server that gave it; sent again while that is safe, within the deadline and the budget.
 
         `pinned`: the server to ask, -1 for any. `queue_timeout_s`: seconds after which the model's queue gives the request up; 0 where it never does.
+        `span`: is told which server is asked.
         """
         attempts = 0
         while True:
             attempts += 1
             index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline))
+            if span is not None:
+                span.asks(self.endpoints[index])
             left = deadline.left
+            if left <= 0:
+                raise too_late(self.endpoints[index], deadline)
             try:
-                answer = yield Send(call, index, left if left > 0 else 0.0, headers)
+                answer = yield Send(call, index, left, headers)
             except CallFailed as failure:
-                about = replace(self.about(index, call, headers, queue_timeout_s), waited_s=left - deadline.left)
-                error = yield from explain(failure, about, deadline)
-                self._note(index, failure, error)
-                # Another server may take what never reached this one, at once and at no cost.
-                elsewhere = pinned < 0 and len(self.endpoints) > 1 and isinstance(error, ConnectionFailed) and not error.sent
-                pause = 0.0 if elsewhere else pause_before(attempts)
-                may = attempts <= self.settings.retries and _may_retry(error, idempotent, about.is_control) and pause < deadline.left
-                if not may or not (elsewhere or self._budget.take()):
-                    raise error from failure
-                what = about.model or self.endpoints[index].url
-                log.info("%s: attempt %d failed (%s), again in %.0f ms", what, attempts, type(error).__name__, pause * 1000)
-                yield Pause(pause)
+                about = replace(self.about(index, call, headers, queue_timeout_s), waited_s=left - deadline.left_at(failure.at))
+                yield from self.recover(failure, about, deadline, attempts, idempotent=idempotent, pinned=pinned)
             else:
-                self.balancer.answered(index)
-                self._budget.earn()
+                self.answered(index)
                 return answer, attempts, index
+
+    def answered(self, index: int) -> None:
+        """A server gave an answer, which pays for retries to come."""
+        self.balancer.answered(index)
+        self._budget.earn()
+
+    def recover(
+        self, failure: CallFailed, about: Circumstances, deadline: Deadline, attempts: int, *, idempotent: bool, pinned: int = -1, begun: bool = False
+    ) -> Flow[None]:
+        """Ends when what failed for the time `attempts` may be sent again, after a pause. Raises its error where it may not be.
+
+        `begun`: a part of its answer was there already, and nobody gets it twice.
+        """
+        error = yield from explain(failure, about, deadline)
+        self._note(about.index, failure, error)
+        # Another server may take what never reached this one, at once and at no cost.
+        elsewhere = pinned < 0 and len(self.endpoints) > 1 and isinstance(error, ConnectionFailed) and not error.sent
+        pause = 0.0 if elsewhere else pause_before(attempts)
+        may = not begun and attempts <= self.settings.retries and _may_retry(error, idempotent, about.is_control) and pause < deadline.left
+        if not may or not (elsewhere or self._budget.take()):
+            raise error from failure
+        what = about.model or about.endpoint.url
+        log.info("%s: attempt %d failed (%s), again in %.0f ms", what, attempts, type(error).__name__, pause * 1000)
+        yield Pause(pause)
 
     def _note(self, index: int, failure: CallFailed, error: TritongenError) -> None:
         if isinstance(error, ConnectionFailed):
@@ -219,6 +272,13 @@ class Core:
             self.balancer.doubt(index)
         elif failure.own:
             self.balancer.answered(index)
+
+
+def _done_before(call: calls.LoadModel | calls.UnloadModel, urls: Sequence[str], failed: int) -> str:
+    """Where a load or unload was done before a server failed it, and where it was not tried."""
+    what = "loaded" if isinstance(call, calls.LoadModel) else "unloaded"
+    before, after = ", ".join(urls[:failed]) or "no other server", ", ".join(urls[failed + 1 :])
+    return f"; model '{call.model}' was {what} before by {before}" + (f", and {after} was not asked" if after else "")
 
 
 def _may_retry(error: TritongenError, idempotent: bool, is_control: bool) -> bool:

@@ -78,7 +78,13 @@ class Tls:
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
-            raise InputError([Diagnostic("TG069", "mutual TLS needs both a certificate and its key", hint="give Tls(cert=..., key=...) together")])
+            raise InputError(
+                [
+                    Diagnostic(
+                        "TG069", "mutual TLS needs both a certificate and its key", hint="give Tls(cert=..., key=...), or --tls-cert and --tls-key, together"
+                    )
+                ]
+            )
 
     def read(self, path: str | Path | None) -> bytes | None:
         """The content of one of the files. Raises InputError (TG069) where it cannot be read."""
@@ -128,7 +134,7 @@ def _wrong_address(url: object) -> Diagnostic:
     if not isinstance(url, str):
         return Diagnostic("TG060", f"an address is given as {type(url).__name__}, not as text", hint=_HINT)
     if "@" in url:
-        return Diagnostic("TG060", "an address with a user or password in it is not read", hint="give secrets as token= or headers=")
+        return Diagnostic("TG060", "an address with a user or password in it is not read", hint="give secrets as token= or headers= (--token-file, --header)")
     what = shown(url) if _HARMLESS.fullmatch(url) else "the address"
     if any(char.isspace() or not char.isprintable() for char in url):
         return Diagnostic("TG060", "the address has spaces, line breaks or other characters that cannot be seen", hint=_HINT)
@@ -167,8 +173,9 @@ def parse_urls(urls: str | Sequence[str]) -> tuple[Endpoint, ...]:
 def make_access(token: str | None, tls: Tls | None, headers: Mapping[str, str] | None) -> Access:
     """What requests carry. Raises InputError (TG069) for what no protocol takes, without showing a value."""
     problems = [] if headers is None else header_problems(headers)
-    if token is not None and not _is_value(token):
-        problems.append("the token cannot be sent: it is text of printable ASCII on one line")
+    if token is not None and not (_is_value(token) and token.strip()):
+        what = "the token is empty; leave it out where there is none" if token == "" else "the token cannot be sent"
+        problems.append(f"{what}: it is text of printable ASCII on one line")
     if tls is not None and not isinstance(tls, Tls):
         problems.append(f"tls is given as {type(tls).__name__}, not as Tls(...)")
     if token is not None and isinstance(headers, Mapping) and any(isinstance(name, str) and name.lower() == "authorization" for name in headers):
@@ -187,7 +194,7 @@ def check_access(endpoints: Sequence[Endpoint], access: Access) -> None:
     if not access.wants_tls:
         return
     if not all(endpoint.tls for endpoint in endpoints):
-        hint = "write grpcs:// or https://, or leave tls= out"
+        hint = "write grpcs:// or https://, or leave tls= (--tls-ca, --tls-cert, --tls-key) out"
         raise InputError([Diagnostic("TG069", "tls= is given for an address without TLS, where nothing would be encrypted", hint=hint)])
     tls_context(access)
 
@@ -220,12 +227,22 @@ def _trusting(tls: Tls) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=_pem(content))
     except (ssl.SSLError, ValueError) as error:
         message = f"{shown(str(tls.ca))} holds no certificates in PEM form"
-        raise InputError([Diagnostic("TG069", message, hint="ca= is a file with -----BEGIN CERTIFICATE-----; openssl x509 makes PEM of DER")]) from error
+        raise InputError(
+            [Diagnostic("TG069", message, hint="ca= (--tls-ca) is a file with -----BEGIN CERTIFICATE-----; openssl x509 makes PEM of DER")]
+        ) from error
 
 
 def _identify(context: ssl.SSLContext, tls: Tls) -> None:
-    for path in (tls.cert, tls.key):
-        _refuse_other_than_pem(path, tls.read(path))
+    texts = [_read_pem(path, tls.read(path)) for path in (tls.cert, tls.key)]
+    swapped = "PRIVATE KEY-----" in texts[0] and "CERTIFICATE-----" in texts[1]
+    hint = "the files of certificate and key are swapped" if swapped else "the certificate goes into one file, its private key into the other, or both into one"
+    problems = [
+        Diagnostic("TG069", f"{shown(str(path))} holds no {what}", hint=hint)
+        for path, text, what, mark in zip((tls.cert, tls.key), texts, ("certificate", "private key"), ("CERTIFICATE-----", "PRIVATE KEY-----"), strict=True)
+        if mark not in text
+    ]
+    if problems:
+        raise InputError(problems)
     try:
         # An empty password: else OpenSSL asks for one on the terminal.
         context.load_cert_chain(str(tls.cert), str(tls.key), password="")
@@ -236,9 +253,10 @@ def _identify(context: ssl.SSLContext, tls: Tls) -> None:
         raise InputError([Diagnostic("TG069", f"{shown(str(tls.key))} {message} {shown(str(tls.cert))}", hint=hint)]) from error
 
 
-def _refuse_other_than_pem(path: str | Path | None, content: bytes | None) -> None:
+def _read_pem(path: str | Path | None, content: bytes | None) -> str:
+    """The text of a file. Raises InputError (TG069) for what is no PEM."""
     try:
-        _pem(content)
+        return _pem(content)
     except ValueError as error:
         hint = "give a file that begins with -----BEGIN; openssl makes PEM of DER"
         raise InputError([Diagnostic("TG069", f"{shown(str(path))} is not in PEM form", hint=hint)]) from error

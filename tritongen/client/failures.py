@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tritongen.client import calls
@@ -16,6 +16,7 @@ from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import DEFAULT_PORTS, Endpoint
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Send
 from tritongen.client.policy import Deadline
+from tritongen.client.redaction import cleanse
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import (
     AccessDenied,
@@ -36,6 +37,18 @@ from tritongen.errors import (
 
 _PROBE_S = 2.0
 _MOST_NAMES = 20
+_ACCESS = "give a token, headers or a certificate that the server takes: token=, headers=, tls= (--token-file, --header, --tls-cert and --tls-key)"
+_MOVED = "something in front of the server sends requests elsewhere, and they do not follow: give the address that it names"
+_TOO_MUCH = "the server, or a proxy in front of it, takes no more for now, or nothing of this size: send fewer requests at once, or fewer rows"
+_HINTS = {
+    **dict.fromkeys(("301", "302", "303", "307", "308"), _MOVED),
+    "407": "a proxy in between wants credentials of its own; go around it, or give them as the header proxy-authorization",
+    "408": "the request did not arrive in the time that the server, or a proxy in front of it, allows: send smaller requests, or let it wait longer",
+    "429": _TOO_MUCH,
+    "RESOURCE_EXHAUSTED": _TOO_MUCH,
+    "413": "a proxy in front of the server takes no request of this size (nginx: client_max_body_size): send fewer rows, or use gRPC",
+}
+"""What to do about statuses that are mostly those of something in between."""
 _PROTOCOLS = {"grpc": "gRPC", "http": "HTTP"}
 
 
@@ -50,6 +63,7 @@ class Circumstances:
         version: the version that was asked for; empty where that was left to the server.
         is_control: the call was to load or unload the model.
         headers: what the request carried beside the client's own.
+        general: what every request of the client carries.
         queue_timeout_s: seconds after which the model's queue gives a request up; 0 where it never does, or where that is not known.
         waited_s: seconds that this attempt took.
     """
@@ -61,6 +75,7 @@ class Circumstances:
     version: str = ""
     is_control: bool = False
     headers: Headers = field(default_factory=lambda: NO_HEADERS, repr=False)
+    general: Headers = field(default_factory=lambda: NO_HEADERS, repr=False)
     queue_timeout_s: float = 0.0
     waited_s: float = 0.0
 
@@ -68,18 +83,21 @@ class Circumstances:
 def explain(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow[TritongenError]:
     """The error for a failed call. Asks the server for at most two seconds, and never beyond the deadline."""
     where = about.endpoint.url
+    cleanse(failure, about.general, about.headers)
     said = f"{where}: {failure.said}"
     if failure.word == "CLOSED":
         return InferenceError(f"the client of {where} is closed", status="CLOSED", hint="make a new one, or use it inside its `with` block")
+    if failure.word == "EXPIRED":
+        return too_late(about.endpoint, deadline)
     if failure.status is Status.DEADLINE:
         port = DEFAULT_PORTS[about.endpoint.protocol]
         protocol = _PROTOCOLS[about.endpoint.protocol]
         hint = f"wait longer (deadline_s; --timeout), or see whether this is Triton's {protocol} port, usually {port}"
-        return DeadlineExceeded(f"{where}: no answer within {deadline.seconds:g} s", status=failure.word, hint="" if about.known else hint)
+        return DeadlineExceeded(f"{where}: no answer within {deadline.seconds:g} s", status=failure.word, hint="" if about.known else hint, sent=failure.sent)
     if failure.status is Status.CONNECTION:
         return (yield from _lost(failure, about, deadline))
     if failure.status is Status.DENIED:
-        return AccessDenied(said, status=failure.word, hint="give the client a token=, headers= or a certificate that the server takes")
+        return AccessDenied(said, status=failure.word, hint=_HINTS.get(failure.word, _ACCESS))
     if failure.status is Status.STRANGER:
         return _stranger(failure, about)
     if failure.status is Status.UNAVAILABLE:
@@ -88,8 +106,15 @@ def explain(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Fl
         return _stranger(failure, about)
     if failure.status in (Status.INVALID, Status.NOT_FOUND):
         return (yield from _refused(failure, about, deadline))
+    if about.is_control and (error := (yield from _missing(failure, about, deadline))) and isinstance(error, ModelNotFound):
+        return error
     kind = Unsupported if failure.status is Status.UNSUPPORTED else ServerError
-    return kind(said, status=failure.word)
+    return kind(said, status=failure.word, hint=_HINTS.get(failure.word, ""))
+
+
+def too_late(endpoint: Endpoint, deadline: Deadline) -> DeadlineExceeded:
+    """The error of a request that is not sent any more."""
+    return DeadlineExceeded(f"{endpoint.url}: no answer within {deadline.seconds:g} s, which were over before the request was sent", sent=False)
 
 
 def _ask(call: calls.Call, about: Circumstances, deadline: Deadline) -> Flow[Any]:
@@ -112,7 +137,9 @@ def _is_triton(about: Circumstances, deadline: Deadline) -> Flow[bool]:
 def _lost(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow[TritongenError]:
     where, protocol = about.endpoint.url, _PROTOCOLS[about.endpoint.protocol]
     port = DEFAULT_PORTS[about.endpoint.protocol]
-    if failure.word == "TLS" or (about.endpoint.tls and about.endpoint.protocol == "grpc" and not about.known and not failure.sent):
+    # A server that wants a certificate of ours says so after the handshake (TLS 1.3), which may look like any connection that ends.
+    unmet = about.endpoint.tls and not about.known and (not failure.sent or about.endpoint.protocol == "http")
+    if failure.word == "TLS" or (unmet and failure.word not in ("502", "504")):
         plain = "grpc://" if about.endpoint.protocol == "grpc" else "http://"
         hint = f"is a server listening there, does it speak TLS, and does this machine trust its certificate (and it ours)? {plain} is without TLS"
         return ConnectionFailed(f"{where}: {failure.said}", status="UNAVAILABLE", hint=hint, sent=failure.sent)
@@ -136,9 +163,10 @@ def _stranger(failure: CallFailed, about: Circumstances) -> TritongenError:
     """The error for a place where something answers that is no Triton, or not over this protocol."""
     protocol, other = _PROTOCOLS[about.endpoint.protocol], "http://" if about.endpoint.protocol == "grpc" else "grpc://"
     if about.known:
-        return ServerError(f"{about.endpoint.url}: {failure.said}", status=failure.word, hint="something between here and the server answered in its place")
+        hint = _HINTS.get(failure.word, "something between here and the server answered in its place")
+        return ServerError(f"{about.endpoint.url}: {failure.said}", status=failure.word, hint=hint)
     usual = f"Triton's usual {protocol} port is {DEFAULT_PORTS[about.endpoint.protocol]}"
-    hint = f"{usual}; for another protocol write {other} (HTTP 8000, gRPC 8001; 8002 has metrics only)"
+    hint = _HINTS.get(failure.word) or f"{usual}; for another protocol write {other} (HTTP 8000, gRPC 8001; 8002 has metrics only)"
     return NotTriton(f"{about.endpoint.url}: what answers there is no Triton {protocol} endpoint: {failure.said}", status=failure.word, hint=hint)
 
 
@@ -158,7 +186,7 @@ def _unavailable(failure: CallFailed, about: Circumstances, deadline: Deadline) 
         hint = "the model's queue gives requests up after that time; send fewer, or give the model more instances"
         return QueueTimeout(f"{said} (it waited for {about.waited_s:.3f} s)", status=failure.word, hint=hint)
     hint = "most likely its queue is full: send fewer requests at once, or give the model more instances (or the API is restricted, and wants a header)"
-    return Overloaded(said, status=failure.word, hint=hint)
+    return Overloaded(said, status=failure.word, hint=_HINTS.get(failure.word, hint))
 
 
 def _refused(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow[TritongenError]:
@@ -194,6 +222,14 @@ def missing_model(model: str, version: str, index: Sequence[Mapping[str, Any]], 
         said = "; ".join(reasons) or "the server gives no reason"
         return ModelNotReady(f"model '{model}' is on the server and not loaded ({said})", status=status, hint="the server's log says more")
     return None
+
+
+def add_to_message(error: TritongenError, text: str) -> None:
+    """Say more in an error that is on its way."""
+    if isinstance(error, InvalidInput):
+        *others, last = error.diagnostics
+        error.diagnostics = (*others, replace(last, message=f"{last.message}{text}"))
+    error.args = (f"{error}{text}",)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+import threading
 import time
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from tritongen.client.calls import Call, Infer, Reply
+from tritongen.client.policy import Deadline
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -39,10 +42,21 @@ class Pause:
 
 @dataclass(frozen=True)
 class Together:
-    """Run flows side by side, at most `limit` at once. Brings a list with each flow's result, or the error that it ended with, in order."""
+    """Run flows side by side, at most `limit` at once. Brings a list with each flow's result, or the error that it ended with, in order.
+
+    A flow whose turn has not come when the time is over is never begun, and has NOT_BEGUN there.
+    """
 
     flows: Sequence[Flow[Any]]
     limit: int
+    deadline: Deadline
+
+
+class _NotBegun(enum.Enum):
+    NOT_BEGUN = enum.auto()
+
+
+NOT_BEGUN = _NotBegun.NOT_BEGUN
 
 
 Effect = Send | Pause | Together
@@ -103,17 +117,37 @@ def run(flow: Flow[T], transports: Sequence[Transport]) -> T:
 
 
 def _together(effect: Together, transports: Sequence[Transport]) -> list[Any]:
-    """The threads belong to this one call: it never waits for another's."""
-    with ThreadPoolExecutor(min(effect.limit, len(effect.flows)), thread_name_prefix="tritongen-parts") as pool:
-        futures = [pool.submit(run, flow, transports) for flow in effect.flows]
-        return [_outcome(future) for future in futures]
+    """The threads belong to this one call: it never waits for another's. Whoever interrupts it waits for none of them, and neither does Python's end."""
+    outcomes: list[Any] = [NOT_BEGUN] * len(effect.flows)
+    todo = deque(enumerate(effect.flows))
+
+    def work() -> None:
+        while (turn := _next_turn(todo, effect.deadline)) is not None:
+            place, flow = turn
+            try:
+                outcomes[place] = run(flow, transports)
+            except BaseException as raised:  # noqa: BLE001 - whoever asked for the flow decides
+                outcomes[place] = raised
+
+    threads = [threading.Thread(target=work, name="tritongen-parts", daemon=True) for _ in range(min(effect.limit, len(todo)))]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        todo.clear()
+    return outcomes
 
 
-def _outcome(future: Future[Any]) -> Any:
-    error = future.exception()
-    if error is not None and not isinstance(error, Exception):
-        raise error
-    return future.result() if error is None else error
+def _next_turn(todo: deque[tuple[int, Flow[Any]]], deadline: Deadline) -> tuple[int, Flow[Any]] | None:
+    """The next flow to run and its place; None where there is no more, or no more time."""
+    if deadline.left <= 0:
+        return None
+    try:
+        return todo.popleft()
+    except IndexError:
+        return None
 
 
 async def run_async(flow: Flow[T], transports: Sequence[AsyncTransport]) -> T:
@@ -138,18 +172,26 @@ async def run_async(flow: Flow[T], transports: Sequence[AsyncTransport]) -> T:
 
 
 async def _together_async(effect: Together, transports: Sequence[AsyncTransport]) -> list[Any]:
-    places = asyncio.Semaphore(effect.limit)
+    outcomes: list[Any] = [NOT_BEGUN] * len(effect.flows)
+    todo = deque(enumerate(effect.flows))
 
-    async def one(flow: Flow[Any]) -> Any:
-        async with places:
-            return await run_async(flow, transports)
+    async def work() -> None:
+        while (turn := _next_turn(todo, effect.deadline)) is not None:
+            place, flow = turn
+            try:
+                outcomes[place] = await run_async(flow, transports)
+            except asyncio.CancelledError:
+                raise
+            except BaseException as raised:  # noqa: BLE001 - as in `_together`
+                outcomes[place] = raised
 
-    tasks = [asyncio.ensure_future(one(flow)) for flow in effect.flows]
+    tasks = [asyncio.ensure_future(work()) for _ in range(min(effect.limit, len(todo)))]
     try:
-        return await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
+    return outcomes
 
 
-__all__ = ["AsyncTransport", "Effect", "Flow", "Pause", "Reply", "Send", "Together", "Transport", "run", "run_async"]
+__all__ = ["NOT_BEGUN", "AsyncTransport", "Effect", "Flow", "Pause", "Reply", "Send", "Together", "Transport", "run", "run_async"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,10 +13,13 @@ import grpc.aio
 from tritonclient.grpc import service_pb2_grpc
 
 from tritongen.client import grpc_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, Status
+from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.flow import Headers
-from tritongen.client.grpc_sync import closed, compression_of, credentials, metadata
+from tritongen.client.grpc_sync import compression_of, credentials, metadata
+from tritongen.client.grpc_watch import NOTICED_S
+
+_READY = grpc.ChannelConnectivity.READY
 
 
 class AsyncGrpcTransport:
@@ -29,7 +32,6 @@ class AsyncGrpcTransport:
         self._credentials = credentials(access) if endpoint.tls else None
         self._channel: Any = None
         self._stub: Any = None
-        self._under_way = 0
         self._closed = False
 
     async def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
@@ -50,17 +52,23 @@ class AsyncGrpcTransport:
         start = time.perf_counter()
         request = codec.infer_request(call)
         before = time.perf_counter()
+        timeout_s -= before - start
+        stub = self._opened()
+        if self._channel.get_state() is not _READY:
+            timeout_s = await self._connect(timeout_s, headers)
+        if timeout_s <= 0:
+            raise expired()
         options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers), "compression": self._compression}
-        responses = self._opened().ModelStreamInfer(iter([request]), **options)
+        responses = stub.ModelStreamInfer(iter([request]), **options)
         try:
             async for response in responses:
                 if response.error_message:
                     raise CallFailed(Status.FAILED, "", response.error_message)
                 yield codec.infer_reply(response.infer_response, serialise_s=before - start, wait_s=time.perf_counter() - before)
         except grpc.RpcError as error:
-            raise await self._failure(error, alone=False) from error
+            raise await self._failure(error) from error
         except asyncio.CancelledError:
-            if self._closed:
+            if self._ended_by_close():
                 raise closed() from None
             raise
         finally:
@@ -86,30 +94,51 @@ class AsyncGrpcTransport:
         return self._stub
 
     async def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
-        stub = self._opened()
-        self._under_way += 1
+        self._opened()
+        if self._channel.get_state() is not _READY:
+            timeout_s = await self._connect(timeout_s, headers)
+        if timeout_s <= 0:
+            raise expired()
+        return await self._rpc(method, request, timeout_s, headers)
+
+    async def _rpc(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
+        call = getattr(self._opened(), method)
         try:
-            return await getattr(stub, method)(request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression)
+            return await call(request, timeout=timeout_s, metadata=metadata(self._headers, headers), compression=self._compression)
         except grpc.RpcError as error:
-            raise await self._failure(error, alone=self._under_way == 1) from error
+            raise await self._failure(error) from error
         except grpc.aio.UsageError as error:  # what a closed channel raises
             raise closed() from error
         except asyncio.CancelledError:
-            if self._closed:
-                raise closed() from None  # the channel ends its calls so; nobody cancelled the task
+            if self._ended_by_close():
+                raise closed() from None
             raise
-        finally:
-            self._under_way -= 1
 
-    async def _failure(self, error: grpc.RpcError, *, alone: bool) -> CallFailed:
+    async def _connect(self, timeout_s: float, headers: Headers) -> float:
         """As `GrpcTransport` does."""
+        if timeout_s <= 0:
+            raise expired()
+        end = time.monotonic() + timeout_s
+        try:
+            await self._rpc("ServerLive", codec.RPCS[ServerLive].request(ServerLive()), timeout_s, headers)
+        except CallFailed as failure:
+            if failure.status in (Status.CONNECTION, Status.DEADLINE):
+                failure.sent = False
+                raise
+        return end - time.monotonic()
+
+    def _ended_by_close(self) -> bool:
+        """Whether a call that was cancelled was so by the channel that was closed under it. Python 3.10 does not tell that from a task that was cancelled."""
+        task = asyncio.current_task()
+        return self._closed and not (sys.version_info >= (3, 11) and task is not None and task.cancelling())
+
+    async def _failure(self, error: grpc.RpcError) -> CallFailed:
+        """As `GrpcTransport` does."""
+        at = time.monotonic()
         if self._closed:
             return closed()
-        if error.code() is not grpc.StatusCode.UNAVAILABLE:
-            return codec.failure(error, connected=True, sent=True)
-        state = await self._state()
-        sent = not alone or state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE
-        return codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent)
+        is_lost = error.code() is grpc.StatusCode.UNAVAILABLE and await self._is_lost()
+        return codec.failure(error, connected=not is_lost, at=at)
 
     async def _reach(self, timeout_s: float) -> bool:
         try:
@@ -119,8 +148,10 @@ class AsyncGrpcTransport:
         writer.close()
         return True
 
-    async def _state(self) -> grpc.ChannelConnectivity:
-        """The channel's state once a connection that was lost had time to be noticed: READY where it is still there."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY), codec.NOTICED_S)
-        return self._channel.get_state()
+    async def _is_lost(self) -> bool:
+        """Whether the channel says, within the time that it takes to notice, that its connection is gone."""
+        try:
+            await asyncio.wait_for(self._channel.wait_for_state_change(_READY), NOTICED_S)
+        except asyncio.TimeoutError:
+            return False
+        return True

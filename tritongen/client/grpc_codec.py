@@ -19,6 +19,7 @@ STATUS: Mapping[grpc.StatusCode, Status] = {
     grpc.StatusCode.INVALID_ARGUMENT: Status.INVALID,
     grpc.StatusCode.NOT_FOUND: Status.NOT_FOUND,
     grpc.StatusCode.UNAVAILABLE: Status.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Status.UNAVAILABLE,
     grpc.StatusCode.UNIMPLEMENTED: Status.UNSUPPORTED,
     grpc.StatusCode.UNAUTHENTICATED: Status.DENIED,
     grpc.StatusCode.PERMISSION_DENIED: Status.DENIED,
@@ -26,10 +27,6 @@ STATUS: Mapping[grpc.StatusCode, Status] = {
 }
 _OWN = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.DEADLINE_EXCEEDED})
 """Statuses that gRPC itself never makes up about a server, and its own word for a deadline."""
-
-NOTICED_S = 0.02
-"""Seconds within which a channel says that its connection is gone, after a call said so: measured as 0 to 5 ms. gRPC gives Triton's own UNAVAILABLE and that of
-a lost connection the same status, so that only the channel tells them apart."""
 
 
 class Rpc(NamedTuple):
@@ -154,13 +151,13 @@ def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
     return Reply(outputs, response.model_name, response.model_version, response.id, parameters, response, serialise_s, wait_s, decode_s)
 
 
-def failure(error: grpc.RpcError, *, connected: bool, sent: bool) -> CallFailed:
-    """What became of a call, from its status and from whether the channel is still connected."""
+def failure(error: grpc.RpcError, *, connected: bool, at: float) -> CallFailed:
+    """What became of a call that ended `at` that moment, from its status and from whether its connection is still there."""
     code = error.code()
     said = error.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE and not connected:
-        return CallFailed(Status.CONNECTION, code.name, said, sent=sent, own=False)
-    return CallFailed(STATUS.get(code, Status.FAILED), code.name, said, own=code in _OWN)
+        return CallFailed(Status.CONNECTION, code.name, said, own=False, at=at)
+    return CallFailed(STATUS.get(code, Status.FAILED), code.name, said, own=code in _OWN, at=at)
 
 
 def channel_options() -> list[tuple[str, int]]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,9 +11,10 @@ import grpc
 from tritonclient.grpc import service_pb2_grpc
 
 from tritongen.client import grpc_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, Status
+from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.flow import Headers
+from tritongen.client.grpc_watch import Watch
 
 
 class GrpcTransport:
@@ -32,7 +30,7 @@ class GrpcTransport:
         else:
             self._channel = grpc.insecure_channel(endpoint.authority, options)
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
-        self._under_way: deque[None] = deque()  # one entry a call; appending and popping need no lock
+        self._watch = Watch(self._channel)
         self._closed = False
 
     def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
@@ -53,6 +51,12 @@ class GrpcTransport:
         start = time.perf_counter()
         request = codec.infer_request(call)
         before = time.perf_counter()
+        timeout_s -= before - start
+        if not self._watch.ready:
+            timeout_s = self._connect(timeout_s, headers)
+        if timeout_s <= 0:
+            raise expired()
+        losses = self._watch.losses
         options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers), "compression": self._compression}
         try:
             responses = self._stub.ModelStreamInfer(iter([request]), **options)
@@ -64,39 +68,60 @@ class GrpcTransport:
                     raise CallFailed(Status.FAILED, "", response.error_message)
                 yield codec.infer_reply(response.infer_response, serialise_s=before - start, wait_s=time.perf_counter() - before)
         except grpc.RpcError as error:
-            raise self._failure(error, alone=False) from error
+            raise self._failure(error, losses) from error
         finally:
             responses.cancel()
 
     def close(self) -> None:
         """See `Transport`."""
         self._closed = True
-        self._channel.close()
+        self._watch.stop()
 
     def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
-        self._under_way.append(None)
+        if not self._watch.ready:
+            timeout_s = self._connect(timeout_s, headers)
+        if timeout_s <= 0:
+            raise expired()
+        return self._rpc(method, request, timeout_s, headers)
+
+    def _rpc(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
+        losses = self._watch.losses
         try:
-            return getattr(self._stub, method)(request, timeout=max(timeout_s, 0.0), metadata=metadata(self._headers, headers), compression=self._compression)
+            return getattr(self._stub, method)(request, timeout=timeout_s, metadata=metadata(self._headers, headers), compression=self._compression)
         except grpc.RpcError as error:
-            raise self._failure(error, alone=len(self._under_way) == 1) from error
+            raise self._failure(error, losses) from error
         except ValueError as error:  # what a closed channel raises
             raise closed() from error
-        finally:
-            self._under_way.pop()
 
-    def _failure(self, error: grpc.RpcError, *, alone: bool) -> CallFailed:
-        """What became of a call; `alone`: no other was under way.
+    def _connect(self, timeout_s: float, headers: Headers) -> float:
+        """Make a connection by a question that anybody may ask, so that a failure to connect is known as one, and no request was sent. Brings the time left.
 
-        A call that loses its connection leaves the channel idle; one that finds no connection leaves it failing. With other calls under way one of those may
-        have tried to connect since.
+        A channel that says no more than UNAVAILABLE of a call cannot tell whether the call ever found a connection.
         """
+        if timeout_s <= 0:
+            raise expired()
+        if self._closed:
+            raise closed()
+        end = time.monotonic() + timeout_s
+        try:
+            self._watch.start()
+            self._rpc("ServerLive", codec.RPCS[ServerLive].request(ServerLive()), timeout_s, headers)
+        except ValueError as error:  # what a closed channel raises
+            raise closed() from error
+        except CallFailed as failure:
+            if failure.status in (Status.CONNECTION, Status.DEADLINE):
+                failure.sent = False
+                raise
+        self._watch.wait_ready(end - time.monotonic())
+        return end - time.monotonic()
+
+    def _failure(self, error: grpc.RpcError, losses: int) -> CallFailed:
+        """What became of a call that began when so many connections had been lost."""
+        at = time.monotonic()
         if self._closed:
             return closed()
-        if error.code() is not grpc.StatusCode.UNAVAILABLE:
-            return codec.failure(error, connected=True, sent=True)
-        state = self._state()
-        sent = not alone or state is not grpc.ChannelConnectivity.TRANSIENT_FAILURE
-        return codec.failure(error, connected=state is grpc.ChannelConnectivity.READY, sent=sent)
+        is_lost = error.code() is grpc.StatusCode.UNAVAILABLE and self._watch.lost_since(losses)
+        return codec.failure(error, connected=not is_lost, at=at)
 
     def _reach(self, timeout_s: float) -> bool:
         try:
@@ -104,27 +129,6 @@ class GrpcTransport:
         except OSError:
             return False
         return True
-
-    def _state(self) -> grpc.ChannelConnectivity:
-        """The channel's state once a connection that was lost had time to be noticed: READY where it is still there."""
-        changed = threading.Event()
-        states = [grpc.ChannelConnectivity.READY]
-
-        def listen(state: grpc.ChannelConnectivity) -> None:
-            if state is not grpc.ChannelConnectivity.READY and not changed.is_set():
-                states.append(state)
-                changed.set()
-
-        with contextlib.suppress(ValueError):  # it was closed meanwhile
-            self._channel.subscribe(listen)
-            changed.wait(codec.NOTICED_S)
-            self._channel.unsubscribe(listen)
-        return states[-1]
-
-
-def closed() -> CallFailed:
-    """A call of a client that was closed."""
-    return CallFailed(Status.CONNECTION, "CLOSED", "the client is closed", sent=False)
 
 
 def credentials(access: Access) -> grpc.ChannelCredentials:

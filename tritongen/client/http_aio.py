@@ -7,19 +7,45 @@ import io
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
+from aiohttp.connector import Connection
+from urllib3.util import wait_for_read
 
 from tritongen.client import http_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status
+from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint, tls_context
 from tritongen.client.flow import Headers
-from tritongen.client.grpc_sync import closed
 from tritongen.client.http_sync import compressed, no_stream
 from tritongen.client.policy import LONGEST_S
 
 _WHOLE_BODY = 1 << 20
 """aiohttp sends a larger body in pieces, so that the event loop gets a turn, where it is given a file."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    """A pool that asks the system about a kept connection before a request goes over it, as urllib3 does.
+
+    The event loop may have had no turn since the server closed it, and a request that was written to it may not be sent again.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._used: WeakSet[object] = WeakSet()
+
+    async def connect(self, *arguments: Any, **options: Any) -> Connection:
+        """See `aiohttp.BaseConnector`."""
+        while True:
+            connection = await super().connect(*arguments, **options)
+            if connection.protocol not in self._used:
+                self._used.add(connection.protocol)
+                return connection
+            # What a kept connection has to say between two requests is its end.
+            kept = connection.transport.get_extra_info("socket") if connection.transport is not None else None
+            if kept is not None and not wait_for_read(kept, 0):
+                return connection
+            connection.close()
 
 
 class AsyncHttpTransport:
@@ -60,15 +86,17 @@ class AsyncHttpTransport:
         if self._closed:
             raise closed()
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, ssl=self._tls if self._tls is not None else True)
+            connector = _Connector(limit=0, ssl=self._tls if self._tls is not None else True)
             self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 
     async def _exchange(self, message: codec.Message, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> tuple[int, dict[str, str], bytes]:
+        if timeout_s <= 0:
+            raise expired()
         session = self._opened()
         data = io.BytesIO(body) if body is not None and len(body) > _WHOLE_BODY else body
         # Without the threshold aiohttp rounds limits above five seconds up to whole ones.
-        limit = aiohttp.ClientTimeout(total=max(timeout_s, 0.001), ceil_threshold=LONGEST_S)
+        limit = aiohttp.ClientTimeout(total=timeout_s, ceil_threshold=LONGEST_S)
         try:
             async with session.request(
                 message.method, f"{self._base}{message.path}", data=data, headers=headers, timeout=limit, allow_redirects=False
@@ -78,7 +106,9 @@ class AsyncHttpTransport:
         except asyncio.TimeoutError as error:
             raise closed() if self._closed else CallFailed(Status.DEADLINE, "TIMEOUT", "") from error
         except (aiohttp.ClientError, aiohttp.http_exceptions.HttpProcessingError, OSError, RuntimeError) as error:
-            raise self._failure(error) from error
+            failure = self._failure(error)
+        # Without what it came from: aiohttp's errors hold the request's headers.
+        raise failure
 
     def _failure(self, error: Exception) -> CallFailed:
         if self._closed:

@@ -21,6 +21,7 @@ _STATUS: Mapping[int, Status] = {
     401: Status.DENIED,
     403: Status.DENIED,
     404: Status.NOT_FOUND,
+    407: Status.DENIED,
     429: Status.UNAVAILABLE,
     501: Status.UNSUPPORTED,
     503: Status.UNAVAILABLE,
@@ -184,9 +185,12 @@ def _outputs(described: object, data: memoryview) -> dict[str, Array]:
             raise ValueError(f"an output is {shown(output)}")
         name, shape, parameters = _text(output, "name"), output.get("shape"), output.get("parameters")
         count = parameters.get("binary_data_size", 0) if isinstance(parameters, Mapping) else 0
-        if not isinstance(shape, list) or not isinstance(count, int) or not 0 <= count <= len(data) - place:
+        if not isinstance(shape, list) or type(count) is not int or not 0 <= count <= len(data) - place:
             raise ValueError(f"the output {shown(name)} has the shape {shown(shape)} and {shown(count)} bytes of the {len(data) - place} that are left")
-        outputs[name] = tensors.decode(data[place : place + count], _text(output, "datatype"), shape)
+        if count == 0 and "data" in output:
+            outputs[name] = tensors.from_json(output["data"], _text(output, "datatype"), shape)
+        else:
+            outputs[name] = tensors.decode(data[place : place + count], _text(output, "datatype"), shape)
         place += count
     if place != len(data):
         raise ValueError(f"it has {len(data) - place} bytes that belong to no output")

@@ -18,10 +18,9 @@ from urllib3.exceptions import DecodeError, HTTPError, SSLError
 from urllib3.exceptions import TimeoutError as PoolTimeout
 
 from tritongen.client import http_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status
+from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint, tls_context
 from tritongen.client.flow import Headers
-from tritongen.client.grpc_sync import closed
 
 _POOL = 64
 
@@ -172,7 +171,8 @@ class HttpTransport:
     def _exchange(self, message: codec.Message, body: bytes | None, headers: Mapping[str, str], timeout_s: float) -> tuple[int, dict[str, str], bytes]:
         if self._closed:
             raise closed()
-        timeout_s = max(timeout_s, 0.001)
+        if timeout_s <= 0:
+            raise expired()
         _now.end, _now.sent = time.monotonic() + timeout_s, False
         try:
             response = self._pool.urlopen(

@@ -7,20 +7,23 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from logging import DEBUG
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tritongen.client.arguments import check_options
-from tritongen.client.calls import Infer, Reply
+from tritongen.client.calls import CallFailed, Infer, Reply
 from tritongen.client.core import Core, Described, log
-from tritongen.client.endpoint import checked_headers
-from tritongen.client.failures import Circumstances
-from tritongen.client.flow import NO_HEADERS, Flow, Headers, Together
+from tritongen.client.failures import Circumstances, too_late
+from tritongen.client.flow import NO_HEADERS, NOT_BEGUN, Flow, Headers, Together
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, prepare
 from tritongen.client.result import Result, check_outputs
-from tritongen.client.splitting import part_of, partial_failure, result_of, too_many_rows
+from tritongen.client.splitting import not_sent, part_of, partial_failure, result_of, too_many_rows
+from tritongen.client.tracing import Span, joined_headers
 from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, PartialFailure, TritongenError, Unsupported
+
+if TYPE_CHECKING:
+    from tritongen.client.sequence import Step
 
 _FRESH_S = 1.0
 """A description younger than this is not asked for again because a request does not fit it: wrong requests must not become load on the server."""
@@ -44,11 +47,13 @@ class Options:
 
 
 class Opened(NamedTuple):
-    """A stream that may be opened."""
+    """A stream that may be opened, for the time `attempts`."""
 
     call: Infer
     about: Circumstances
     deadline: Deadline
+    attempts: int
+    span: Span | None
 
 
 @dataclass(slots=True)
@@ -61,8 +66,8 @@ class Request:
         options: likewise.
         deadline: when it must be over.
         headers: of this request: the caller's, and those of its span.
-        sequence: the parameters of a request that belongs to a sequence.
-        pinned: the server that has the sequence; -1 for any.
+        span: what is told to whom the request goes; None where nobody traces.
+        sequence: what it is in its sequence; None for a request that belongs to none.
     """
 
     model: str
@@ -70,8 +75,8 @@ class Request:
     options: Options
     deadline: Deadline
     headers: Headers
-    sequence: Mapping[str, Any] | None = None
-    pinned: int = -1
+    span: Span | None = None
+    sequence: Step | None = None
 
 
 def make_request(
@@ -79,16 +84,14 @@ def make_request(
     model: str,
     inputs: Mapping[str, object],
     options: Options,
-    carried: Headers,
-    *,
-    sequence: Mapping[str, Any] | None = None,
-    pinned: int = -1,
+    span: Span | None,
+    sequence: Step | None = None,
 ) -> Request:
     """A request, its deadline running. Raises InvalidInput with everything that no request can have."""
     if not (_asks_for_nothing(options) and type(model) is str and (model, "") in core.models):
         options = check_options(model, options)
-    headers = checked_headers({**(options.headers or {}), **carried}) if options.headers or carried else NO_HEADERS
-    return Request(model, inputs, options, core.deadline(options.deadline_s), headers, sequence, pinned)
+    headers = joined_headers(options.headers, span) if options.headers or span is not None else NO_HEADERS
+    return Request(model, inputs, options, core.deadline(options.deadline_s), headers, span, sequence)
 
 
 def _asks_for_nothing(options: Options) -> bool:
@@ -143,7 +146,23 @@ def open_stream(core: Core, request: Request) -> Flow[Opened]:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
     call, queue_timeout_s = _call(meta, prepared, request)
     index = yield from core.choose(request.deadline)
-    return Opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline)
+    return _opened(core, call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span)
+
+
+def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: bool) -> Flow[Opened]:
+    """Where to open a stream again that failed. Raises its error where it had answers (`begun`), or may have been executed."""
+    yield from core.recover(failure, opened.about, opened.deadline, opened.attempts, idempotent=False, begun=begun)
+    index = yield from core.choose(opened.deadline)
+    about = core.about(index, opened.call, opened.about.headers, opened.about.queue_timeout_s)
+    return _opened(core, opened.call, about, opened.deadline, opened.attempts + 1, opened.span)
+
+
+def _opened(core: Core, call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None) -> Opened:
+    if span is not None:
+        span.asks(about.endpoint)
+    if deadline.left <= 0:
+        raise too_late(about.endpoint, deadline)
+    return Opened(call, about, deadline, attempts, span)
 
 
 def _described(core: Core, request: Request) -> Flow[Described]:
@@ -170,19 +189,22 @@ def _prepared(request: Request, meta: ModelMeta) -> Prepared:
 def _checked(core: Core, request: Request, meta: ModelMeta) -> Flow[tuple[Reply | list[tuple[int, Reply]], int]]:
     """The answer, or those of all parts with their rows, and how often something was sent."""
     if meta.decoupled:
-        raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream(), over gRPC")
+        raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream() of the Python client, over gRPC")
     prepared = _prepared(request, meta)
     if prepared.rows is None or prepared.rows <= meta.max_batch_size:
         return (yield from _exchange(core, request, meta, prepared))
     if request.sequence is not None:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
     parts = [part_of(prepared, start, min(start + meta.max_batch_size, prepared.rows)) for start in range(0, prepared.rows, meta.max_batch_size)]
-    outcomes = yield Together([_exchange(core, request, meta, part) for part in parts], core.settings.window)
+    outcomes = yield Together([_exchange(core, request, meta, part) for part in parts], core.settings.window, request.deadline)
     failures: dict[tuple[int, int], TritongenError] = {}
+    late = not_sent(meta, request.deadline)
     start = 0
     for part, outcome in zip(parts, outcomes, strict=True):
         rows = part.rows or 0
-        if isinstance(outcome, TritongenError):
+        if outcome is NOT_BEGUN:
+            failures[start, start + rows] = late
+        elif isinstance(outcome, TritongenError):
             failures[start, start + rows] = outcome
         elif isinstance(outcome, BaseException):
             raise outcome
@@ -196,14 +218,19 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
     if prepared.nbytes > MAX_REQUEST_BYTES and core.endpoints[0].protocol == "grpc":
         check_size(prepared.nbytes, meta.name)
     call, queue_timeout_s = _call(meta, prepared, request)
+    pinned, step = -1, request.sequence
+    if step is not None:
+        pinned = step.server = step.server if step.server >= 0 else (yield from core.choose(request.deadline))
+        step.left = True
     may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
     reply, attempts, _ = yield from core.attempt(
         call,
         request.deadline,
-        idempotent=may_repeat and request.sequence is None,
-        pinned=request.pinned,
+        idempotent=may_repeat and step is None,
+        pinned=pinned,
         headers=request.headers,
         queue_timeout_s=queue_timeout_s,
+        span=request.span,
     )
     if call.outputs is not None:
         check_outputs(meta.name, reply.outputs, call.outputs)
@@ -215,7 +242,7 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
 def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
     """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit)."""
     options = request.options
-    parameters = _parameters(options, request.sequence)
+    parameters = _parameters(options, request.sequence.parameters if request.sequence is not None else None)
     policy = meta.queue_policies.get(options.priority or 0) or meta.queue_policies[0]
     limit_us = policy.timeout_us
     if limit_us and policy.may_be_shortened:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,15 @@ from tritongen.samples import SAMPLES_PARAMETER
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """An input or output as the server states it; `shape` has the batch dimension, as -1, where the model batches."""
+    """An input or output as the server states it; `shape` has the batch dimension, as -1, where the model batches.
+
+    A shape tensor of TensorRT has none: its values are those of sizes, and one request has them once, whatever its rows (facts, on `is_shape_tensor`).
+    """
 
     name: str
     dtype: Dtype
     shape: tuple[int, ...]
+    is_shape_tensor: bool = False
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """Whether an array of this shape fits."""
@@ -62,6 +66,14 @@ class ModelMeta:
     def inputs_by_name(self) -> Mapping[str, TensorMeta]:
         """The inputs, to look one up."""
         return {tensor.name: tensor for tensor in self.inputs}
+
+    def has_rows(self, tensor: TensorMeta) -> bool:
+        """Whether the first axis of an input is the batch."""
+        return self.max_batch_size > 0 and not tensor.is_shape_tensor
+
+    def item_shape(self, tensor: TensorMeta) -> tuple[int, ...]:
+        """The shape of an input without the batch dimension."""
+        return tensor.shape[1:] if self.has_rows(tensor) else tensor.shape
 
     @cached_property
     def required(self) -> frozenset[str]:
@@ -110,8 +122,15 @@ def model_meta(metadata: Mapping[str, Any], config: Mapping[str, Any]) -> ModelM
     if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
         raise ValueError(f"versions is {shown(versions)}, not a list of texts")
     _check_config(config)
-    inputs, outputs = (tuple(_tensor(item) for item in _objects(metadata, kind)) for kind in ("inputs", "outputs"))
+    shapes = {item["name"]: tuple(item.get("dims", ())) for item in _objects(config, "input") if item.get("is_shape_tensor")}
+    inputs = tuple(_shape_tensor(tensor, shapes) if tensor.name in shapes else tensor for tensor in map(_tensor, _objects(metadata, "inputs")))
+    outputs = tuple(map(_tensor, _objects(metadata, "outputs")))
     return ModelMeta(_text(metadata, "name"), versions[-1], inputs, outputs, _whole(config, "max_batch_size"), config)
+
+
+def _shape_tensor(tensor: TensorMeta, shapes: Mapping[str, tuple[int, ...]]) -> TensorMeta:
+    """A shape tensor with the shape of its config: the server's metadata puts the batch dimension in front of every input."""
+    return replace(tensor, shape=shapes[tensor.name], is_shape_tensor=True)
 
 
 def _queue_policy(policy: Mapping[str, Any]) -> QueuePolicy:
@@ -122,7 +141,9 @@ def _queue_policy(policy: Mapping[str, Any]) -> QueuePolicy:
 def _check_config(config: Mapping[str, Any]) -> None:
     """Raise ValueError for a config whose parts are not those that requests are checked with."""
     for item in _objects(config, "input"):
-        _text(item, "name")
+        name, dims = _text(item, "name"), item.get("dims", [])
+        if item.get("is_shape_tensor") and not (isinstance(dims, list) and all(isinstance(dim, int) and dim >= -1 for dim in dims)):
+            raise ValueError(f"the input {shown(name)} has the dims {shown(dims)}, which are none")
     _object(config, "model_transaction_policy")
     batching = _object(config, "dynamic_batching")
     _whole(batching, "default_priority_level")

@@ -38,6 +38,10 @@ class Deadline:
         """Seconds until then; 0 or less afterwards."""
         return self._end - time.monotonic()
 
+    def left_at(self, moment: float) -> float:
+        """Seconds between a moment on `time.monotonic` and then."""
+        return self._end - moment
+
 
 def pause_before(attempt: int) -> float:
     """Seconds before the retry with this number, from 1: growing by two, with full jitter, so that many clients do not come back at once."""

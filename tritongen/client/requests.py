@@ -20,8 +20,6 @@ MAX_REQUEST_BYTES = 2**31 - 2**16
 Cast = Literal["exact", "safe"]
 
 _PLAIN = {bool, int, float, str, bytes}
-_FOREIGN = (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError)
-"""What the `__array__` of other libraries' objects raises: PyTorch a RuntimeError for a tensor with gradients, and a TypeError for one on a GPU."""
 
 
 @dataclass(slots=True)
@@ -61,7 +59,7 @@ def prepare(
         if tensor is None:
             continue
         try:
-            array = _array(value, tensor, cast, add_batch_axis and meta.max_batch_size > 0)
+            array = _array(value, tensor, cast, add_batch_axis and meta.has_rows(tensor))
         except SampleError as error:
             problems.append(f"input '{name}': {error}")
         else:
@@ -93,20 +91,29 @@ def _array(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) 
     """One input. Raises SampleError with what does not fit."""
     if type(value) is np.ndarray and value.dtype == tensor.dtype.numpy and value.dtype != object:
         array: Array = value
-    elif _is_array(value):
-        array = _typed(_asarray(value), tensor, cast)
     else:
-        try:
-            plain = _with_arrays(value, tensor, cast)
-            shape = tensor.shape[1:] if add_batch_axis and np.ndim(plain) == len(tensor.shape) - 1 else tensor.shape  # type: ignore[arg-type]
-            array = as_array(plain, tensor.dtype, shape)
-        except _FOREIGN as error:
-            raise error if isinstance(error, SampleError) else SampleError(f"it cannot be made an array: {error!s:.200}") from error
+        array = _converted(value, tensor, cast, add_batch_axis)
     if add_batch_axis and array.ndim == len(tensor.shape) - 1:
         array = array[np.newaxis]
     if not tensor.takes(array.shape):
-        raise SampleError(f"it must have the shape {list(tensor.shape)} (-1: any size), got {list(array.shape)}")
+        if array.ndim or any(size not in (1, -1) for size in tensor.shape):
+            raise SampleError(f"it must have the shape {list(tensor.shape)} (-1: any size), got {list(array.shape)}")
+        array = array.reshape((1,) * len(tensor.shape))  # a single value, as a plain number is
     return array
+
+
+def _converted(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) -> Array:
+    """What is not yet an array of the model's dtype, as one. Raises SampleError."""
+    try:
+        if _is_array(value):
+            return _typed(_asarray(value), tensor, cast)
+        plain = _with_arrays(value, tensor, cast)
+        shape = tensor.shape[1:] if add_batch_axis and np.ndim(plain) == len(tensor.shape) - 1 else tensor.shape  # type: ignore[arg-type]
+        return as_array(plain, tensor.dtype, shape)
+    except (SampleError, MemoryError):
+        raise
+    except Exception as error:  # objects of other libraries convert themselves, and raise whatever they like: all of it is about the value
+        raise SampleError(f"it cannot be made an array: {type(error).__name__}: {error!s:.200}") from error
 
 
 def _is_array(value: object) -> bool:
@@ -115,13 +122,10 @@ def _is_array(value: object) -> bool:
 
 
 def _asarray(value: object) -> Array:
-    """What is an array, or converts itself to one. Raises SampleError where it will not, or where a mask would be lost."""
+    """What is an array, or converts itself to one. Raises SampleError where a mask would be lost, and what the value itself raises."""
     if isinstance(value, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(value).sum())):  # type: ignore[no-untyped-call]
         raise SampleError(f"its mask hides {hidden} elements, and a request carries no mask; .filled(value) says what stands there")
-    try:
-        return np.asarray(value)
-    except _FOREIGN as error:
-        raise SampleError(f"it does not convert itself to an array: {error!s:.200}") from error
+    return np.asarray(value)
 
 
 def _with_arrays(value: object, tensor: TensorMeta, cast: Cast) -> object:
@@ -151,9 +155,11 @@ def _rows(meta: ModelMeta, inputs: Sequence[tuple[TensorMeta, Array]]) -> tuple[
     if not meta.max_batch_size:
         return None, []
     rows = None
-    for _, array in inputs:
+    for tensor, array in inputs:
+        if tensor.is_shape_tensor:
+            continue
         if rows is not None and array.shape[0] != rows:
-            have = ", ".join(f"'{tensor.name}' has {array.shape[0]}" for tensor, array in inputs)
+            have = ", ".join(f"'{tensor.name}' has {array.shape[0]}" for tensor, array in inputs if not tensor.is_shape_tensor)
             return None, [f"the inputs have different numbers of rows: {have}"]
         rows = array.shape[0]
     return rows, ["the batch has no rows"] if rows == 0 else []

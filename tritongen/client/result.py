@@ -42,7 +42,8 @@ def check_outputs(model: str, outputs: Collection[str], asked: Collection[str]) 
 class Result(Mapping[str, Array]):
     """The outputs of one request: a mapping of arrays by name.
 
-    Arrays of numbers are read-only views of the message; copy one to change it. Strings are arrays of `bytes`.
+    Arrays of numbers are read-only views of the message; copy one to change it. Strings are arrays of `bytes`. Pickle and copy keep everything but
+    `raw`, which is None afterwards: gRPC's messages are of one process.
 
     Attributes:
         model: the model's name.
@@ -74,6 +75,10 @@ class Result(Mapping[str, Array]):
         self.timings = timings or Timings(0.0, 0.0, 0.0, 0.0, 0)
         self.raw = raw
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        outputs = dict(self._outputs)
+        return _again, (outputs, self.model, self.version, self.request_id, dict(self.parameters), self.timings)
+
     def __getitem__(self, name: str) -> Array:
         try:
             return self._outputs[name]
@@ -90,3 +95,7 @@ class Result(Mapping[str, Array]):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}: {array.dtype} {list(array.shape)}" for name, array in self._outputs.items())
         return f"Result({self.model!r} version {self.version}: {shapes})"
+
+
+def _again(outputs: Mapping[str, Array], model: str, version: str, request_id: str, parameters: Mapping[str, Any], timings: Timings) -> Result:
+    return Result(outputs, model=model, version=version, request_id=request_id, parameters=parameters, timings=timings)

@@ -5,74 +5,107 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
+from tritongen.client.arguments import bound_to, check_flag, check_model, check_sequence_id, merged
 from tritongen.client.inference import Options
 from tritongen.diagnostics import Diagnostic
-from tritongen.errors import InvalidInput
+from tritongen.errors import AccessDenied, ConnectionFailed, DeadlineExceeded, InvalidInput, ModelNotFound, ModelNotReady, NotTriton, TritongenError
 
 _END_S = 2.0
-_OPTIONS = frozenset(item.name for item in dataclasses.fields(Options)) - {"version"}
+_OPTIONS = frozenset(item.name for item in dataclasses.fields(Options))
 
 
-class Next(NamedTuple):
-    """A request of a sequence."""
+@dataclass(slots=True)
+class Step:
+    """A request of a sequence on its way.
+
+    Attributes:
+        inputs: what the caller gave.
+        options: likewise.
+        parameters: those by which Triton knows the sequence.
+        server: the index of the one that has the sequence; -1 where it is still to be chosen.
+        left: the request was handed over to be sent. Before that it was checked, and its model was asked about.
+    """
 
     inputs: Mapping[str, object]
     options: Options
     parameters: Mapping[str, int | str | bool]
+    server: int = -1
+    left: bool = False
+
+    def may_be_executed(self, error: BaseException) -> bool:
+        """Whether the server may have taken the request that ended with this error: everything but what was certainly refused, or never arrived."""
+        if not self.left or isinstance(error, ModelNotFound | ModelNotReady | AccessDenied | NotTriton):
+            return False
+        if isinstance(error, ConnectionFailed | DeadlineExceeded):
+            return error.sent
+        return not isinstance(error, InvalidInput) or bool(error.status)
 
 
 class SequenceState:
-    """A sequence's id, and whether it has begun and ended.
+    """A sequence's id, the server that has it, and whether it has begun and ended.
 
     Triton wants START with a sequence's first request, END with its last, and the same id with each (docs: sequence extension of the protocol).
     """
 
     def __init__(self, model: str, version: str, sequence_id: int | str) -> None:
-        """Raises InvalidInput (TG061) for an id that Triton does not take: 0 and the empty text mean none."""
-        is_number = isinstance(sequence_id, int) and not isinstance(sequence_id, bool) and 0 < sequence_id < 2**63
-        if not is_number and not (isinstance(sequence_id, str) and sequence_id):
-            message = f"{sequence_id!r:.40} cannot be the id of a sequence"
-            raise InvalidInput([Diagnostic("TG061", message, hint="give a number from 1 to 2**63 - 1, a text, or none for a new one", model=model)])
-        self.sequence_id = sequence_id
-        self._model = model
-        self._version = version
-        self._last: tuple[Mapping[str, object], Options] | None = None
+        """Raises InvalidInput (TG061) for a name, version or id that Triton does not take."""
+        self.model, self._version = check_model(model, version)
+        self.sequence_id = check_sequence_id(sequence_id, model)
+        self._server = -1
+        self._last: Step | None = None
         self._ended = False
+        self._entered = False
+        self._inside = False
 
-    def next(self, inputs: Mapping[str, object] | None, given: Mapping[str, Any], end: bool) -> Next:
-        """The next request; `given` holds options of `Client.infer` and inputs by name. Raises InvalidInput (TG061) after the end."""
+    def enter(self) -> None:
+        """The `with` block begins. Raises InvalidInput (TG061) for a second one."""
+        if self._entered:
+            raise self._refusal("had its `with` block already", "begin another one with client.sequence()")
+        self._entered = self._inside = True
+
+    def next(self, inputs: Mapping[str, object] | None, given: Mapping[str, Any], end: bool) -> Step:
+        """The next request; `given` holds options of `Client.infer` and inputs by name. Raises InvalidInput (TG061), as outside the block and after the end."""
+        if not self._inside:
+            raise self._refusal("is used outside its `with` block", "write `with client.sequence(...) as sequence:` (`async with` in asyncio)")
         if self._ended:
-            hint = "begin another one with client.sequence()"
-            raise InvalidInput([Diagnostic("TG061", f"the sequence {self.sequence_id} has ended", hint=hint, model=self._model)])
-        values = {**(inputs or {}), **{name: value for name, value in given.items() if name not in _OPTIONS}}
-        options = Options(version=self._version, **{name: value for name, value in given.items() if name in _OPTIONS})
-        parameters = {"sequence_id": self.sequence_id, "sequence_start": self._last is None, "sequence_end": end}
-        return Next(values, options, parameters)
+            raise self._refusal("has ended", "begin another one with client.sequence()")
+        if given.get("idempotent") is True:
+            raise self._refusal("has requests that are never sent twice, and idempotent=True asks for that", "leave it out")
+        given = bound_to(self._version, given)
+        options = Options(**{name: value for name, value in given.items() if name in _OPTIONS})
+        values = merged(inputs, {name: value for name, value in given.items() if name not in _OPTIONS})
+        return self._step(values, options, end=check_flag("end", end, self.model))
 
-    def end(self, default_deadline_s: float) -> Next | None:
-        """The request that ends the sequence: the last one once more, as it was sent, within two seconds. None where there is nothing to end."""
+    def leave(self, default_deadline_s: float) -> Step | None:
+        """The block ends. The request that ends the sequence is the last one once more, as it was sent, within two seconds; None where nothing is to end."""
+        self._inside = False
         if self._ended or self._last is None:
             return None
-        values, options = self._last
+        options = self._last.options
         options = dataclasses.replace(options, deadline_s=min(options.deadline_s or default_deadline_s, _END_S), request_id="")
-        return Next(values, options, {"sequence_id": self.sequence_id, "sequence_start": False, "sequence_end": True})
+        return self._step(self._last.inputs, options, end=True)
 
     @contextlib.contextmanager
-    def sending(self, request: Next) -> Iterator[None]:
-        """Around the sending of a request: it counts as sent whatever becomes of it, but for one that was refused before."""
+    def sending(self, step: Step) -> Iterator[None]:
+        """Around the sending of a request: it is one of the sequence whatever becomes of it, but for one that the server certainly did not take."""
         try:
             yield
-        except InvalidInput as error:
-            if error.status:
-                self._sent(request)
+        except BaseException as error:
+            if step.may_be_executed(error):
+                self._sent(step)
             raise
-        except BaseException:
-            self._sent(request)
-            raise
-        self._sent(request)
+        self._sent(step)
 
-    def _sent(self, request: Next) -> None:
-        self._last = (request.inputs, request.options)
-        self._ended = self._ended or bool(request.parameters["sequence_end"])
+    def _step(self, values: Mapping[str, object], options: Options, *, end: bool) -> Step:
+        parameters = {"sequence_id": self.sequence_id, "sequence_start": self._last is None, "sequence_end": end}
+        return Step(values, options, parameters, self._server)
+
+    def _sent(self, step: Step) -> None:
+        self._last, self._server = step, step.server
+        self._ended = self._ended or bool(step.parameters["sequence_end"])
+
+    def _refusal(self, what: str, hint: str) -> TritongenError:
+        return InvalidInput([Diagnostic("TG061", f"the sequence {self.sequence_id} {what}", hint=hint, model=self.model)])

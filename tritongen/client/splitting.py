@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tritongen.client.calls import Reply
 from tritongen.client.metadata import ModelMeta
+from tritongen.client.policy import Deadline
 from tritongen.client.requests import Prepared
 from tritongen.client.result import Result, Timings
 from tritongen.diagnostics import Diagnostic
-from tritongen.errors import InferenceError, PartialFailure, TritongenError
+from tritongen.errors import DeadlineExceeded, InferenceError, PartialFailure, TritongenError, Unavailable
 from tritongen.samples import Array
+
+_MOST_RANGES = 5
 
 
 def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
@@ -22,19 +25,42 @@ def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
 
 
 def part_of(prepared: Prepared, start: int, end: int) -> Prepared:
-    """The rows from `start` to before `end`."""
+    """The rows from `start` to before `end`; shape tensors, which have no rows, go with every part."""
     share = prepared.nbytes * (end - start) // (prepared.rows or 1)
-    return Prepared(tuple((tensor, array[start:end]) for tensor, array in prepared.inputs), end - start, share)
+    inputs = tuple((tensor, array if tensor.is_shape_tensor else array[start:end]) for tensor, array in prepared.inputs)
+    return Prepared(inputs, end - start, share)
+
+
+def not_sent(meta: ModelMeta, deadline: Deadline) -> DeadlineExceeded:
+    """The error of the parts whose turn did not come in time."""
+    return DeadlineExceeded(f"model '{meta.name}': not sent, the {deadline.seconds:g} s were over", sent=False)
 
 
 def partial_failure(meta: ModelMeta, failures: dict[tuple[int, int], TritongenError], parts: int) -> TritongenError:
-    """The one error of a request of which parts failed: their own where they all failed alike."""
+    """The one error of a request of which parts failed.
+
+    Where no part succeeded, it is their own error if all failed alike, and DeadlineExceeded if the time ended what the server had no room for until then.
+    """
     first = next(iter(failures.values()))
-    if len(failures) == parts and len({type(error) for error in failures.values()}) == 1:
-        return first
-    rows = ", ".join(f"{start} to {end - 1}" for start, end in failures)
-    message = f"model '{meta.name}': {len(failures)} of {parts} parts failed, with the rows {rows}; the first of them: {first}"
-    return PartialFailure(message, failures=failures, hint="the parts that are not named were executed")
+    late = next((error for error in failures.values() if isinstance(error, DeadlineExceeded)), None)
+    if len(failures) == parts:
+        if len({type(error) for error in failures.values()}) == 1:
+            return first
+        if late is not None and all(isinstance(error, DeadlineExceeded | Unavailable) for error in failures.values()):
+            return late
+    unsent = sum(isinstance(error, DeadlineExceeded) and not error.sent for error in failures.values())
+    why = f"{unsent} of them were not sent in time; the first that failed" if unsent else "the first of them"
+    message = f"model '{meta.name}': {len(failures)} of {parts} parts failed, with the rows {_rows(failures)}; {why}: {first}"
+    return PartialFailure(message, failures=failures, hint="the parts that are not named were executed; `failures` has each part that failed")
+
+
+def _rows(ranges: Iterable[tuple[int, int]]) -> str:
+    """Ranges of rows in words, those side by side as one, and no more than a few."""
+    runs: list[tuple[int, int]] = []
+    for start, end in ranges:
+        runs.append((runs.pop()[0] if runs and runs[-1][1] == start else start, end))
+    shown = ", ".join(f"{start} to {end - 1}" for start, end in runs[:_MOST_RANGES])
+    return f"{shown} and {len(runs) - _MOST_RANGES} more ranges" if len(runs) > _MOST_RANGES else shown
 
 
 def result_of(reply: Reply | list[tuple[int, Reply]], total_s: float, attempts: int) -> Result:

@@ -11,17 +11,16 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
-from tritongen.client.arguments import check_window, merged
+from tritongen.client.arguments import bound_to, check_requests, check_window, merged
 from tritongen.client.calls import CallFailed
 from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
-from tritongen.client.failures import explain
 from tritongen.client.flow import Flow, Transport, run
-from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream
+from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
-from tritongen.client.sequence import Next, SequenceState
+from tritongen.client.sequence import SequenceState, Step
 from tritongen.client.splitting import result_of
 from tritongen.errors import TritongenError
 
@@ -109,28 +108,24 @@ class Client:
         Raises InvalidInput where the request does not fit the model, DeadlineExceeded, and InferenceError's other kinds.
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
-        with tracing.span(model, self._core.endpoints[0].url) as carried:
-            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
+        with tracing.span(model) as span:
+            request = make_request(self._core, model, merged(inputs, tensors), options, span)
             return self._run(infer(self._core, request))
 
     def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
 
-        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it.
+        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it: one that
+        `requests` itself raises comes after the results of what it gave before.
+
+        A blocking client yields nothing while it waits for `requests`, and leaving its loop sends nothing more: what is under way goes on in its threads, until
+        it is answered or its deadline is over. In asyncio results are yielded meanwhile where `requests` is an asynchronous iterable, and closing the iterator
+        cancels what is under way.
+
+        Raises InvalidInput and InputError at once for arguments that are none.
         """
-        limit = self._core.settings.window if window is None else check_window(window)
-        waiting: deque[Future[Result]] = deque()
-        pool = ThreadPoolExecutor(limit, thread_name_prefix="tritongen-many")
-        try:
-            for inputs in requests:
-                # In the caller's context, so that spans have their parent.
-                waiting.append(pool.submit(contextvars.copy_context().run, partial(self.infer, model, inputs, **options)))
-                while waiting and (len(waiting) >= limit or waiting[0].done()):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        check_requests(requests, Iterable)
+        return self._many(model, iter(requests), self._core.settings.window if window is None else check_window(window), options)
 
     def stream(
         self,
@@ -154,26 +149,34 @@ class Client:
         The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis)
-        with tracing.detached_span(model, self._core.endpoints[0].url) as carried:
-            request = make_request(self._core, model, merged(inputs, tensors), options, carried)
-            call, about, deadline = self._run(open_stream(self._core, request))
-            try:
-                for reply in self._transports[about.index].stream(call, max(deadline.left, 0.0), about.headers):
-                    yield result_of(reply, reply.wait_s, 1)
-            except CallFailed as failure:
-                raise self._run(explain(failure, about, deadline)) from failure
+        with tracing.detached_span(model) as span:
+            request = make_request(self._core, model, merged(inputs, tensors), options, span)
+            opened = self._run(open_stream(self._core, request))
+            begun = False
+            while True:
+                try:
+                    replies = self._transports[opened.about.index].stream(opened.call, opened.deadline.left, opened.about.headers)
+                    for reply in replies:
+                        if not begun:
+                            begun = True
+                            self._core.answered(opened.about.index)
+                        yield result_of(reply, reply.wait_s, opened.attempts)
+                    return
+                except CallFailed as failure:
+                    opened = self._run(reopen_stream(self._core, opened, failure, begun=begun))
 
     def sequence(self, model: str, /, *, sequence_id: int | str | None = None, version: str = "") -> InferenceSequence:
         """A sequence of requests that one instance of a stateful model answers, to be used in a `with` block.
 
-        The first request carries START. A request with `end=True` carries END; where none did, leaving the block sends the last inputs once more with END, and
-        drops the answer: else the server would keep the sequence's slot until it has been idle for long enough. `sequence_id`: None for a new one.
+        The first request that reaches a server carries START, and all others go there. A request with `end=True` carries END; where none did, leaving the block
+        sends the last inputs once more with END, and drops the answer: else the server would keep the sequence's slot until it has been idle for long enough.
+        What reached no server has not begun, and is not ended. `sequence_id`: None for a new one.
         """
-        return InferenceSequence(self, model, version, new_sequence_id() if sequence_id is None else sequence_id, self._core.balancer.pick())
+        return InferenceSequence(self, model, version, new_sequence_id() if sequence_id is None else sequence_id)
 
-    def model(self, name: str, /, version: str = "") -> Model:
+    def model(self, name: str, /, version: str = "", *, deadline_s: float | None = None) -> Model:
         """A model of the server, described by it now. Raises InferenceError where it is not there or not ready."""
-        self.meta(name, version)
+        self.meta(name, version, deadline_s=deadline_s)
         return Model(self, name, version)
 
     def meta(self, model: str, /, version: str = "", *, deadline_s: float | None = None) -> ModelMeta:
@@ -207,7 +210,7 @@ class Client:
         `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
         folder, which need a config.
         """
-        self._run(self._core.control(calls.load_model(model, config, files or {}), self._core.deadline(deadline_s)))
+        self._run(self._core.control(calls.load_model(model, config, files), self._core.deadline(deadline_s)))
 
     def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
         """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
@@ -215,7 +218,7 @@ class Client:
 
     def health(self, *, deadline_s: float | None = None) -> Health:
         """Whether any server of the client runs, and whether one is ready with all its models."""
-        return Health(self.live(deadline_s=deadline_s), self.ready(deadline_s=deadline_s))
+        return self._run(self._core.health(self._core.deadline(deadline_s)))
 
     def live(self, *, deadline_s: float | None = None) -> bool:
         """Whether the server runs. False where it cannot be reached."""
@@ -223,15 +226,17 @@ class Client:
 
     def ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> bool:
         """Whether a model, or the server with all its models, is ready. False where it cannot be reached."""
-        call = calls.ModelReady(model, version) if model else calls.ServerReady()
-        return self._run(self._core.holds(call, self._core.deadline(deadline_s)))
+        return self._run(self._core.holds(calls.readiness(model, version), self._core.deadline(deadline_s)))
 
     def wait_ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> None:
         """Returns when a model, or the server with all its models, is ready. Raises DeadlineExceeded with the server's reason where it is not."""
         self._run(self._core.wait_ready(model, version, self._core.deadline(deadline_s)))
 
     def close(self) -> None:
-        """Give connections back. Closing twice does nothing; any other call afterwards raises InferenceError."""
+        """Give connections back, in asyncio after the ends of sequences whose tasks were cancelled, which take two seconds at most.
+
+        Closing twice does nothing; any other call afterwards raises InferenceError.
+        """
         for transport in self._transports:
             transport.close()
 
@@ -244,9 +249,31 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({', '.join(endpoint.url for endpoint in self._core.endpoints)})"
 
-    def _in_sequence(self, model: str, step: Next, server: int) -> Result:
-        with tracing.span(model, self._core.endpoints[server].url) as carried:
-            request = make_request(self._core, model, step.inputs, step.options, carried, sequence=step.parameters, pinned=server)
+    def _many(self, model: str, requests: Iterator[Mapping[str, object]], limit: int, options: Mapping[str, Any]) -> Iterator[Result]:
+        waiting: deque[Future[Result]] = deque()
+        pool = ThreadPoolExecutor(limit, thread_name_prefix="tritongen-many")
+        try:
+            while True:
+                try:
+                    inputs = next(requests)
+                except StopIteration:
+                    break
+                except Exception:
+                    while waiting:
+                        yield waiting.popleft().result()
+                    raise
+                # In the caller's context, so that spans have their parent.
+                waiting.append(pool.submit(contextvars.copy_context().run, partial(self.infer, model, inputs, **options)))
+                while waiting and (len(waiting) >= limit or waiting[0].done()):
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _in_sequence(self, model: str, step: Step) -> Result:
+        with tracing.span(model) as span:
+            request = make_request(self._core, model, step.inputs, step.options, span, step)
             return self._run(infer(self._core, request))
 
     def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
@@ -275,21 +302,21 @@ class Model:
         self.name = name
         self.version = version
 
-    def meta(self) -> ModelMeta:
+    def meta(self, *, deadline_s: float | None = None) -> ModelMeta:
         """What the server says about the model now."""
-        return self._client.meta(self.name, self.version)
+        return self._client.meta(self.name, self.version, deadline_s=deadline_s)
 
     def infer(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> Result:
         """As `Client.infer`."""
-        return self._client.infer(self.name, inputs, version=self.version, **options)
+        return self._client.infer(self.name, inputs, **bound_to(self.version, options))
 
     def infer_many(self, requests: Iterable[Mapping[str, object]], /, **options: Any) -> Iterator[Result]:
         """As `Client.infer_many`."""
-        return self._client.infer_many(self.name, requests, version=self.version, **options)
+        return self._client.infer_many(self.name, requests, **bound_to(self.version, options))
 
     def stream(self, inputs: Mapping[str, object] | None = None, /, **options: Any) -> Iterator[Result]:
         """As `Client.stream`."""
-        return self._client.stream(self.name, inputs, version=self.version, **options)
+        return self._client.stream(self.name, inputs, **bound_to(self.version, options))
 
     def sequence(self, *, sequence_id: int | str | None = None) -> InferenceSequence:
         """As `Client.sequence`."""
@@ -299,8 +326,8 @@ class Model:
 class InferenceSequence:
     """See `Client.sequence`."""
 
-    def __init__(self, client: Client, model: str, version: str, sequence_id: int | str, server: int) -> None:
-        self._client, self._model, self._server = client, model, server
+    def __init__(self, client: Client, model: str, version: str, sequence_id: int | str) -> None:
+        self._client = client
         self._state = SequenceState(model, version, sequence_id)
 
     @property
@@ -312,15 +339,16 @@ class InferenceSequence:
         """Sends the next request; `end` says that it is the last. Other arguments are those of `Client.infer`."""
         return self._send(self._state.next(inputs, options, end))
 
-    def _send(self, step: Next) -> Result:
+    def _send(self, step: Step) -> Result:
         with self._state.sending(step):
-            return self._client._in_sequence(self._model, step, self._server)
+            return self._client._in_sequence(self._state.model, step)
 
     def __enter__(self) -> InferenceSequence:
+        self._state.enter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        step = self._state.end(self._client._core.settings.deadline_s)
+        step = self._state.leave(self._client._core.settings.deadline_s)
         if step is None:
             return
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from tritongen import dtypes
 from tritongen.diagnostics import shown
-from tritongen.samples import Array
+from tritongen.dtypes import Dtype
+from tritongen.samples import Array, as_array
 
 _LENGTH = struct.Struct("<I")
 
@@ -26,17 +28,44 @@ def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Arr
 
     Raises ValueError where the bytes are not those of such an array, for an unknown datatype, and for sizes that are none.
     """
+    dtype, sizes = _kind(datatype, shape)
+    if dtype.itemsize is None:
+        array = np.empty(len(items := _strings(memoryview(data))), dtype=object)
+        array[:] = items
+        return _shaped(array, sizes)
+    if len(data) != math.prod(sizes) * dtype.itemsize:
+        raise ValueError(f"{len(data)} bytes are not those of {dtype} in the shape {shown(list(sizes))}")
+    return _shaped(np.frombuffer(data, dtype.numpy) if data else np.empty(0, dtype.numpy), sizes)
+
+
+def from_json(values: object, datatype: str, shape: Sequence[int]) -> Array:
+    """The array that the numbers, texts, truth values or nested lists of a JSON document hold; lists may be flat, as Triton writes them.
+
+    Raises ValueError as `decode` does, and for values that the datatype cannot hold.
+    """
+    dtype, sizes = _kind(datatype, shape)
+    array = as_array(values, dtype, None)
+    if array.size != math.prod(sizes):
+        raise ValueError(f"{array.size} values are not those of the shape {shown(list(sizes))}")
+    return _shaped(array, sizes)
+
+
+def _kind(datatype: str, shape: Sequence[int]) -> tuple[Dtype, tuple[int, ...]]:
     if datatype not in dtypes.WIRE_NAMES:
         raise ValueError(f"the datatype {shown(datatype)} is not known here")
     sizes = tuple(shape)
     for size in sizes:
-        if type(size) is not int or size < 0:
+        if type(size) is not int or not 0 <= size < 2**63:
             raise ValueError(f"{shown(list(shape))} is not the shape of an array")
-    dtype = dtypes.from_wire(datatype)
-    if dtype.itemsize is not None:
-        return np.frombuffer(data, dtype.numpy).reshape(sizes) if data else np.empty(sizes, dtype.numpy)
+    return dtypes.from_wire(datatype), sizes
+
+
+def _shaped(array: Array, sizes: tuple[int, ...]) -> Array:
+    return array if array.shape == sizes else array.reshape(sizes)
+
+
+def _strings(view: memoryview) -> list[bytes]:
     items, place = [], 0
-    view = memoryview(data)
     while place < len(view):
         if place + 4 > len(view):
             raise ValueError("a string's length is cut off")
@@ -45,6 +74,4 @@ def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Arr
         if place > len(view):
             raise ValueError("a string is cut off")
         items.append(bytes(view[place - length : place]))
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array.reshape(sizes)
+    return items

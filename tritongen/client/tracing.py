@@ -4,22 +4,52 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-_NO_SPAN: contextlib.AbstractContextManager[dict[str, str]] = contextlib.nullcontext({})
+from tritongen.client.endpoint import Endpoint, checked_headers
+from tritongen.client.flow import Headers
+
+_NO_SPAN: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
 
-def span(model: str, url: str) -> contextlib.AbstractContextManager[dict[str, str]]:
-    """A client span for one request; the headers that pass its context on. An error that leaves the block is recorded there.
+class Span:
+    """One request's span.
+
+    Attributes:
+        headers: those that pass its context on.
+    """
+
+    def __init__(self, opened: Any, headers: Headers) -> None:
+        self._opened = opened
+        self.headers = headers
+
+    def asks(self, endpoint: Endpoint) -> None:
+        """The request goes to this server: the last one is the one that answered, or failed (OpenTelemetry's conventions for `server.address`)."""
+        self._opened.set_attribute("server.address", endpoint.host)
+        self._opened.set_attribute("server.port", endpoint.port)
+
+
+def span(model: str) -> contextlib.AbstractContextManager[Span | None]:
+    """A client span for one request. An error that leaves the block is recorded there.
 
     Without opentelemetry-api, or before the application has set a provider of spans up, there are none.
     """
     if "opentelemetry.trace" not in sys.modules:
         return _NO_SPAN
     provider = _provider()
-    return _NO_SPAN if provider is None else _span(_tracer(provider), model, url)
+    return _NO_SPAN if provider is None else _span(_tracer(provider), model)
+
+
+def joined_headers(own: Mapping[str, str] | None, span: Span | None) -> Headers:
+    """A request's own headers and those of its span, names in lower case. A caller who sends a trace context along goes on with that trace.
+
+    Raises InputError (TG069) for headers that cannot be sent.
+    """
+    given = checked_headers(own) if own else {}
+    carried = {} if span is None or "traceparent" in given else checked_headers(span.headers)
+    return {**carried, **given}
 
 
 def _provider() -> Any:
@@ -36,34 +66,35 @@ def _tracer(provider: Any) -> Any:
     return provider.get_tracer("tritongen")
 
 
+def _attributes(model: str) -> dict[str, str]:
+    return {"rpc.system": "triton", "triton.model": model}
+
+
 @contextlib.contextmanager
-def _span(tracer: Any, model: str, url: str) -> Iterator[dict[str, str]]:
+def _span(tracer: Any, model: str) -> Iterator[Span]:
     from opentelemetry import propagate
     from opentelemetry.trace import SpanKind
 
-    with tracer.start_as_current_span(
-        f"infer {model}", kind=SpanKind.CLIENT, attributes={"rpc.system": "triton", "triton.model": model, "server.address": url}
-    ):
+    with tracer.start_as_current_span(f"infer {model}", kind=SpanKind.CLIENT, attributes=_attributes(model)) as opened:
         carrier: dict[str, str] = {}
         propagate.inject(carrier)
-        yield carrier
+        yield Span(opened, carrier)
 
 
 @contextlib.contextmanager
-def detached_span(model: str, url: str) -> Iterator[dict[str, str]]:
+def detached_span(model: str) -> Iterator[Span | None]:
     """The span of a stream: it is never the current one, since the caller's own code runs between the answers."""
     provider = _provider()
     if provider is None:
-        yield {}
+        yield None
         return
     from opentelemetry import propagate, trace
 
-    attributes = {"rpc.system": "triton", "triton.model": model, "server.address": url}
-    opened = _tracer(provider).start_span(f"stream {model}", kind=trace.SpanKind.CLIENT, attributes=attributes)
+    opened = _tracer(provider).start_span(f"stream {model}", kind=trace.SpanKind.CLIENT, attributes=_attributes(model))
     carrier: dict[str, str] = {}
     propagate.inject(carrier, context=trace.set_span_in_context(opened))
     try:
-        yield carrier
+        yield Span(opened, carrier)
     except Exception as error:
         opened.record_exception(error)
         opened.set_status(trace.StatusCode.ERROR, type(error).__name__)

@@ -86,10 +86,6 @@ def _requests(plan: LoadPlan, load: ModelLoad, meta: ModelMeta, order: random.Ra
         first += rows
 
 
-def _item_shape(meta: ModelMeta, tensor: TensorMeta) -> tuple[int, ...]:
-    return tensor.shape[1:] if meta.max_batch_size else tensor.shape
-
-
 def _given(load: ModelLoad, meta: ModelMeta, order: random.Random) -> _Given:
     """The files and values of the plan. Raises InputError (TG423) with everything that is wrong with them."""
     found, problems = _Given(), []
@@ -101,7 +97,7 @@ def _given(load: ModelLoad, meta: ModelMeta, order: random.Random) -> _Given:
         tensor = meta.inputs_by_name.get(name)
         if tensor is None or name in found.items or (isinstance(value, dict) and load.data == RANDOM):
             continue
-        wanted = Wanted(name, tensor.dtype, _item_shape(meta, tensor))
+        wanted = Wanted(name, tensor.dtype, meta.item_shape(tensor))
         try:
             if isinstance(value, dict):
                 found.items[name] = items_of(Path(value["files"]), SampleFiles.model_validate(value), wanted)
@@ -123,7 +119,7 @@ def _data(load: ModelLoad, meta: ModelMeta) -> dict[str, Sequence[Item]]:
     if load.data in ("", RANDOM):
         return {}
     path = Path(load.data)
-    wanted = {tensor.name: Wanted(tensor.name, tensor.dtype, _item_shape(meta, tensor)) for tensor in meta.inputs}
+    wanted = {tensor.name: Wanted(tensor.name, tensor.dtype, meta.item_shape(tensor)) for tensor in meta.inputs}
     files = {name: SampleFiles.model_validate({**_keys(load.samples.get(name)), "files": str(path)}) for name in wanted}
     if path.suffix == ".npz":
         arrays = load_archive(path)
@@ -197,7 +193,7 @@ class _Reader:
 
 
 def _input(meta: ModelMeta, tensor: TensorMeta, request: _Request, given: _Given, read: _Reader, rng: np.random.Generator) -> Array:
-    name, item, batched = tensor.name, _item_shape(meta, tensor), meta.max_batch_size > 0
+    name, item, batched = tensor.name, meta.item_shape(tensor), meta.has_rows(tensor)
     if name in given.items:
         rows = [read.item(name, request.first + row, request.sizes.get(name, ())) for row in range(request.rows)]
         return _stacked(meta, name, [row for row in rows if row is not None], batched=batched, read=read)

@@ -60,9 +60,9 @@ def _strings(given: Array) -> Array:
         flat = [item.encode() if isinstance(item, str) else item for item in given.ravel().tolist()]
     except UnicodeEncodeError as error:
         raise SampleError(f"the text {shown(error.object)} is not valid Unicode") from error
-    wrong = next((item for item in flat if not isinstance(item, bytes)), None)
-    if wrong is not None:
-        raise SampleError(f"expected text, got {type(wrong).__name__} {shown(wrong)}")
+    wrong = [item for item in flat if not isinstance(item, bytes)]
+    if wrong:
+        raise SampleError(f"expected text, got {_named(wrong[0])}")
     array = np.empty(given.shape, dtype=object)
     array.reshape(-1)[:] = flat
     return array
@@ -112,7 +112,12 @@ def _what(given: Array) -> str:
     if given.dtype.kind not in "OSU":
         return f"an array of {given.dtype}"
     first = next(item for item in given.ravel().tolist() if not isinstance(item, int | float))
-    return f"the text {shown(first)}" if isinstance(first, str | bytes) else "null" if first is None else f"{type(first).__name__} {shown(first)}"
+    return f"the text {shown(first)}" if isinstance(first, str | bytes) else _named(first)
+
+
+def _named(item: object) -> str:
+    """A value with its type; JSON's name for None, which mostly comes from there."""
+    return "null" if item is None else f"{type(item).__name__} {shown(item)}"
 
 
 def _python_numbers(given: Array, dtype: Dtype) -> Array:

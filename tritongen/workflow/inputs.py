@@ -84,10 +84,6 @@ def prepare_inputs(meta: ModelMeta, *, given: Mapping[str, object], shapes: Mapp
     return Prepared({tensor.name: _array(meta, tensor, plan, count, rng) for tensor in meta.inputs}, plan.origins)
 
 
-def _item_shape(meta: ModelMeta, tensor: TensorMeta) -> tuple[int, ...]:
-    return tensor.shape[1:] if meta.max_batch_size else tensor.shape
-
-
 def _problem(meta: ModelMeta, tensor: TensorMeta, error: object) -> Diagnostic:
     return Diagnostic("TG064", f"input '{tensor.name}' {tensor.dtype} {list(tensor.shape)}: {error}", model=meta.name)
 
@@ -95,7 +91,7 @@ def _problem(meta: ModelMeta, tensor: TensorMeta, error: object) -> Diagnostic:
 def _read_given(meta: ModelMeta, given: Mapping[str, object], shapes: Mapping[str, Sequence[int]], plan: _Plan) -> None:
     """Turn what a person gave into arrays and sizes."""
     for tensor in meta.inputs:
-        item, shape = _item_shape(meta, tensor), shapes.get(tensor.name)
+        item, shape = meta.item_shape(tensor), shapes.get(tensor.name)
         try:
             if shape is not None:
                 if not _fits(shape, item):
@@ -107,7 +103,7 @@ def _read_given(meta: ModelMeta, given: Mapping[str, object], shapes: Mapping[st
             if isinstance(value, str) and tensor.dtype.itemsize is not None:
                 raise SampleError(_no_numbers(value, tensor))
             wanted = item if shape is None else tuple(shape)
-            if meta.max_batch_size and _depth(value) == len(tensor.shape):
+            if meta.has_rows(tensor) and _depth(value) == len(tensor.shape):
                 array = as_array(value, tensor.dtype, (-1, *wanted))
                 plan.batches[tensor.name], plan.sizes[tensor.name] = array, array.shape[1:]
             else:
@@ -175,7 +171,7 @@ def _size_others(meta: ModelMeta, shapes: Mapping[str, Sequence[int]], plan: _Pl
     for tensor in meta.inputs:
         if tensor.name in plan.origins:
             continue
-        item = _item_shape(meta, tensor)
+        item = meta.item_shape(tensor)
         plan.origins[tensor.name] = Origin.RANDOM
         sizes = plan.sizes.get(tensor.name) or _tied(meta, tensor, warm, known)
         if tensor.name in samples:
@@ -197,7 +193,7 @@ def _size_others(meta: ModelMeta, shapes: Mapping[str, Sequence[int]], plan: _Pl
 
 def _tied(meta: ModelMeta, tensor: TensorMeta, warm: Mapping[str, Sequence[int]], known: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
     """The sizes of one item of an input that was not given; -1 where nothing is known."""
-    item, own = _item_shape(meta, tensor), warm.get(tensor.name, ())
+    item, own = meta.item_shape(tensor), warm.get(tensor.name, ())
     if not _fits(own, item):
         return item
     sizes = list(own)
@@ -207,7 +203,7 @@ def _tied(meta: ModelMeta, tensor: TensorMeta, warm: Mapping[str, Sequence[int]]
         same_axis: set[int] = set()
         elsewhere: set[int] = set()
         for other in meta.inputs:
-            theirs, variable = warm.get(other.name, ()), _item_shape(meta, other)
+            theirs, variable = warm.get(other.name, ()), meta.item_shape(other)
             if other.name not in known or not _fits(theirs, variable):
                 continue
             for place, (want, now) in enumerate(zip(variable, known[other.name], strict=True)):
@@ -221,7 +217,7 @@ def _tied(meta: ModelMeta, tensor: TensorMeta, warm: Mapping[str, Sequence[int]]
 
 
 def _planned_bytes(meta: ModelMeta, tensor: TensorMeta, plan: _Plan, count: int) -> int:
-    rows = count if meta.max_batch_size else 1
+    rows = count if meta.has_rows(tensor) else 1
     if tensor.name in plan.batches:
         return array_bytes(plan.batches[tensor.name])
     if tensor.name in plan.items:
@@ -230,7 +226,7 @@ def _planned_bytes(meta: ModelMeta, tensor: TensorMeta, plan: _Plan, count: int)
 
 
 def _array(meta: ModelMeta, tensor: TensorMeta, plan: _Plan, count: int, rng: np.random.Generator) -> Array:
-    batched = bool(meta.max_batch_size)
+    batched = meta.has_rows(tensor)
     if tensor.name in plan.batches:
         return plan.batches[tensor.name]
     if tensor.name in plan.items:

@@ -58,6 +58,12 @@ class Proxy:
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
+    def cut(self) -> None:
+        """Close every connection, and take new ones."""
+        for open_socket in self._sockets:
+            with contextlib.suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         for open_socket in (self._listener, *self._sockets):
             with contextlib.suppress(OSError):
@@ -123,6 +129,17 @@ def test_a_connection_that_is_cut_in_the_middle_of_an_answer(proxied, kind):
         assert not isinstance(error.value, errors.NotTriton)
         proxy.cut_after = None
         assert client.infer("linear", x=rows(8), deadline_s=5, idempotent=True)["y"].shape == (8, 16)
+
+
+def test_a_kept_connection_that_was_closed_costs_no_request(proxied, kind):
+    """Also where the event loop had no turn since."""
+    proxy, url = proxied
+    with contract.make_client(kind, url, retries=0) as client:
+        client.infer("linear", x=rows(1))
+        for _ in range(3):
+            proxy.cut()
+            time.sleep(0.1)
+            assert client.infer("linear", x=rows(1))["y"].shape == (1, 16)
 
 
 def test_a_connection_that_is_half_open_ends_with_the_deadline(proxied, kind):

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import certificates
 import numpy as np
 import pytest
+import scripted_triton
+import tls_servers
 
 import tritongen as package
 from tritongen.report.text import format_error
@@ -84,3 +87,76 @@ def test_texts_that_a_file_does_not_keep_whole_are_said(tmp_path, capsys):
     said = capsys.readouterr().out.splitlines()
     assert "y.npy, where 1 texts lost the zero bytes" in said[0]
     assert said[1].endswith("z.npy")
+
+
+TOKEN, KEY = "t0k3n-of-nobody", "k3y-of-nobody"
+
+
+@pytest.fixture
+def triton(monkeypatch):
+    monkeypatch.delenv("TRITONGEN_TOKEN", raising=False)
+    with scripted_triton.serve() as script:
+        yield script
+
+
+def test_a_token_and_headers_reach_the_server(tmp_path, tritongen, triton):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    result = tritongen("infer", "m", "-u", triton.url, "--token-file", tmp_path / "token", "--header", f"x-key={KEY}=2", "--header", "x-empty=")
+    assert result.code == 0, result.err
+    headers = triton.asked[0].headers
+    assert (headers["authorization"], headers["x-key"], headers["x-empty"]) == (f"Bearer {TOKEN}", f"{KEY}=2", "")
+
+
+def test_a_token_may_stand_in_the_environment(tritongen, triton, monkeypatch):
+    monkeypatch.setenv("TRITONGEN_TOKEN", TOKEN)
+    assert tritongen("infer", "m", "-u", triton.url).code == 0
+    monkeypatch.setenv("TRITONGEN_TOKEN", "")
+    assert tritongen("infer", "m", "-u", triton.url).code == 0
+    assert [asked.headers.get("authorization") for asked in triton.asked] == [f"Bearer {TOKEN}", None]
+
+
+def test_a_server_with_tls_that_wants_a_certificate_is_reached(tmp_path, tritongen):
+    for name, text in (("cert", certificates.CERT), ("key", certificates.KEY)):
+        (tmp_path / name).write_text(text)
+    own = ["--tls-cert", tmp_path / "cert", "--tls-key", tmp_path / "key"]
+    with scripted_triton.serve(tls_servers.context(mutual=True)) as script:
+        assert tritongen("infer", "m", "-u", script.url, "--tls-ca", tls_servers.LOCALHOST, *own).code == 0
+        stranger = tritongen("infer", "m", "-u", script.url, *own, "--timeout", 10)
+    assert stranger.code == 3
+    assert "trust its certificate" in " ".join(stranger.err.split())
+
+
+WRONG_ACCESS = [
+    (["--token-file", "missing"], "--token-file missing cannot be read: No such file"),
+    (["--token-file", "."], "--token-file . cannot be read: Is a directory"),
+    (["--token-file", "empty"], "--token-file empty holds no token: it is empty"),
+    (["--token-file", "binary"], "it is no text of ASCII"),
+    (["--token-file", "lines"], "the token cannot be sent"),
+    (["--header", KEY], "--header: number 1 has no name or no value"),
+    (["--header", f"={KEY}"], "number 1 has no name"),
+    (["--header", f"x={KEY}", "--header", f"X={KEY}"], "--header X is given twice"),
+    (["--header", f"x y={KEY}"], "the header 'x y' cannot be sent"),
+    (["--tls-cert", "lines"], "--tls-cert and --tls-key, together"),
+    (["--tls-ca", "missing"], "nothing would be encrypted"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), WRONG_ACCESS, ids=[item[1] for item in WRONG_ACCESS])
+def test_access_that_cannot_be_given_is_said_without_its_values(tmp_path, tritongen, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    for name, content in (("empty", b" \n"), ("binary", b"\xff\xfe"), ("lines", f"{TOKEN}\n{TOKEN}".encode())):
+        Path(name).write_bytes(content)
+    result = tritongen("infer", "m", *options, *NOWHERE)
+    assert result.code == 2
+    assert words in " ".join(result.err.split())
+    assert TOKEN not in result.err + result.out
+    assert KEY not in result.err + result.out
+
+
+@pytest.mark.parametrize("datatype", ["BYTES", "FP32"])
+def test_nothing_among_values_is_said_and_not_sent(tritongen, triton, datatype):
+    triton.datatype = datatype
+    result = tritongen("infer", "m", "-u", triton.url, "--input", "x=[[null,null]]")
+    assert result.code == 2
+    assert "null" in result.err
+    assert triton.asked == []

@@ -1,6 +1,7 @@
 """Mistakes in what a call is given: one error with all of them, of the same kind over every protocol, and before anything is sent."""
 
 import dataclasses
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -32,6 +33,14 @@ WRONG = [
     ({"version": True}, "version is True"),
     ({"version": -1}, "version is -1"),
     ({"version": LONE}, "version 'a\\ud800' is not valid Unicode"),
+    ({"version": "1.0"}, "version is '1.0', and versions are whole numbers"),
+    ({"version": "+1"}, "version is '+1'"),
+    ({"version": "1/../../x"}, "version is '1/../../x'"),
+    ({"version": "\u0663"}, "versions are whole numbers"),
+    ({"version": "9" * 5000}, "versions are whole numbers"),
+    ({"version": np.zeros(3)}, "version is array([0., 0., 0.]), not text"),
+    ({"request_id": "a\0b"}, "request_id 'a\\x00b' holds control characters"),
+    ({"request_id": "a\nb"}, "holds control characters"),
     ({"priority": "hi"}, "priority is 'hi', not a whole number from 0"),
     ({"priority": 1.5}, "priority is 1.5"),
     ({"priority": True}, "priority is True"),
@@ -53,6 +62,8 @@ WRONG = [
     ({"headers": {"content-length": "1"}}, "belongs to the protocol"),
     ({"cast": "foo"}, "cast is 'foo', and can be 'exact' or 'safe'"),
     ({"cast": ["safe"]}, "cast is ['safe']"),
+    ({"cast": np.zeros(3)}, "cast is array([0., 0., 0.])"),
+    ({"outputs": np.zeros(3)}, "outputs is array([0., 0., 0.])"),
     ({"add_batch_axis": "yes"}, "add_batch_axis is 'yes', not True or False"),
     ({"idempotent": 1}, "idempotent is 1"),
     ({"deadline_s": "5"}, "a time limit of '5' s cannot be kept"),
@@ -72,13 +83,47 @@ def test_an_option_that_no_request_can_have_is_refused(client, options, words):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [(5, "the model's name is 5, not text"), ("", "the model's name is empty"), (LONE, "not valid Unicode"), (None, "is None")]
+    ("model", "words"),
+    [
+        (5, "the model's name is 5, not text"),
+        ("", "the model's name is empty"),
+        (LONE, "not valid Unicode"),
+        (None, "is None"),
+        (np.zeros(3), "array"),
+        ("..", "no folder of a repository has"),
+    ],
 )
 def test_a_name_that_no_model_has_is_refused_by_every_question(client, model, words):
     questions = [lambda: client.infer(model, {"x": 1}), lambda: client.meta(model), lambda: client.config(model), lambda: client.load(model)]
     for ask in [*questions, lambda: client.unload(model)]:
         with pytest.raises(InvalidInput, match=words):
             ask()
+
+
+QUESTIONS = [
+    (lambda client: client.ready(None), "the model's name is None"),
+    (lambda client: client.ready(0), "the model's name is 0"),
+    (lambda client: client.ready("", "3"), "version 3 is asked for without a model"),
+    (lambda client: client.statistics("", "3"), "without a model"),
+    (lambda client: client.wait_ready("", "3"), "without a model"),
+    (lambda client: client.repository_index(ready="yes"), "ready is 'yes', not True or False"),
+    (lambda client: client.unload("m", dependents="yes"), "dependents is 'yes'"),
+    (lambda client: client.load("m", files=[]), "files are given as list"),
+    (lambda client: client.load("m", files=0), "files are given as int"),
+    (lambda client: client.load("m", config=np.zeros(2)), "config is array"),
+    (lambda client: client.sequence(None), "the model's name is None"),
+    (lambda client: client.meta("m", deadline_s=-1), "a time limit of -1 s cannot be kept"),
+    (lambda client: client.infer("m", {"x": 1}, deadline_s=-1), "a time limit of -1 s cannot be kept"),
+    (lambda client: tritongen.client.sync.Model(client, "m", "1").infer(version="2"), "the version is settled already"),
+    (lambda client: tritongen.client.sync.Model(client, "m", "1").infer_many([], version="2"), "the version is settled already"),
+]
+
+
+@pytest.mark.parametrize(("ask", "words"), QUESTIONS, ids=[item[1] for item in QUESTIONS])
+def test_an_argument_that_no_question_can_have_is_refused(client, ask, words):
+    with pytest.raises(InvalidInput) as error:
+        ask(client)
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize("ask", [ModelReady, ModelConfiguration, ModelStatistics])
@@ -163,7 +208,8 @@ class TestLoad:
         assert config == '{"max_batch_size": 4}'
         assert files == {"1/a.txt": "é".encode(), "1/sub/b": b"b", "2/c": b"c"}
         assert dataclasses.astuple(load_model("m", {"a": 1}, {"1/x": "y"})) == ("m", '{"a": 1}', {"1/x": b"y"})
-        assert check_load("m", "", {}) == ("", {})
+        assert check_load("m", "", {}) == check_load("m", "", None) == ("", {})
+        assert check_load("m", MappingProxyType({"a": 1}), {})[0] == '{"a": 1}'
 
     @pytest.mark.parametrize(
         ("config", "files", "words"),

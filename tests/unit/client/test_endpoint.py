@@ -144,7 +144,9 @@ def test_headers_that_servers_and_proxies_read_are_taken():
 
 
 @pytest.mark.parametrize(
-    "options", [{"token": 5}, {"token": b"x"}, {"token": "a\nb"}, {"token": "a", "headers": {"Authorization": "b"}}, {"tls": "ca.pem"}], ids=str
+    "options",
+    [{"token": 5}, {"token": b"x"}, {"token": ""}, {"token": " "}, {"token": "a\nb"}, {"token": "a", "headers": {"Authorization": "b"}}, {"tls": "ca.pem"}],
+    ids=str,
 )
 def test_access_that_is_none_is_refused(make, options):
     assert refusal(make, "grpcs://host", **options).diagnostics[0].code == "TG069"
@@ -190,6 +192,9 @@ def test_files_that_fit_are_taken(make, files, protocol):
         ({"cert": "cert", "key": "other"}, "is not the key of the certificate"),
         ({"cert": "damaged", "key": "key"}, "one of them is damaged"),
         ({"cert": "cert", "key": "locked"}, "the key has a password"),
+        ({"cert": "key", "key": "cert"}, "key' holds no certificate"),
+        ({"cert": "key", "key": "key"}, "key' holds no certificate"),
+        ({"cert": "cert", "key": "cert"}, "cert' holds no private key"),
         ({"ca": "a\0b"}, "cannot be read"),
     ],
     ids=str,
@@ -198,6 +203,11 @@ def test_files_that_cannot_be_used_are_refused_when_the_client_is_made(make, fil
     error = refusal(make, f"{protocol}://host", tls=Tls(**{name: files / path for name, path in given.items()}))
     assert words in str(error)
     assert {item.code for item in error.diagnostics} == {"TG069"}
+
+
+def test_files_that_are_swapped_are_called_so(files):
+    error = refusal(tls_context, make_access(None, Tls(cert=files / "key", key=files / "cert"), None))
+    assert [item.hint for item in error.diagnostics] == ["the files of certificate and key are swapped"] * 2
 
 
 def test_all_files_that_cannot_be_used_are_said_at_once(files):

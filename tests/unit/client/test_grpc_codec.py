@@ -65,6 +65,8 @@ def test_the_index_leaves_out_what_is_not_known():
         ({"name": "y", "datatype": "FP32", "shape": [-1]}, b"\0" * 4, "[-1] is not the shape of an array"),
         ({"name": "y", "datatype": "FP32", "shape": [2]}, b"\0" * 4, "cannot be read"),
         ({"name": "y", "datatype": "BYTES", "shape": [1]}, b"\5\0\0\0a", "a string is cut off"),
+        ({"name": "y", "datatype": "FP32", "shape": [2, 2]}, b"", "0 bytes are not those of FP32 in the shape [2, 2]"),
+        ({"name": "y", "datatype": "FP32", "shape": [2**20, 2**24]}, b"", "0 bytes are not those"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_said_in_a_sentence(output, data, words):
@@ -91,12 +93,12 @@ class Failed(grpc.RpcError):
 @pytest.mark.parametrize(
     ("code", "status"),
     [
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, Status.FAILED),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, Status.UNAVAILABLE),
         (grpc.StatusCode.UNAVAILABLE, Status.UNAVAILABLE),
         (grpc.StatusCode.INTERNAL, Status.FAILED),
         (grpc.StatusCode.UNAUTHENTICATED, Status.DENIED),
     ],
 )
 def test_a_status_means_the_same_everywhere(code, status):
-    """RESOURCE_EXHAUSTED is said of messages that are too large, which no retry makes smaller."""
-    assert failure(Failed(code), connected=True, sent=True).status is status
+    """RESOURCE_EXHAUSTED is what HTTP says as 429."""
+    assert failure(Failed(code), connected=True, at=0.0).status is status

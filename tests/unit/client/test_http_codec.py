@@ -56,6 +56,7 @@ def test_an_answer_is_read():
         ({"outputs": [{**Y, "parameters": {"binary_data_size": 9}}]}, "9 bytes of the 8 that are left"),
         ({"outputs": [{**Y, "shape": [1], "parameters": {"binary_data_size": 4}}]}, "4 bytes that belong to no output"),
         ({"outputs": [{**Y, "datatype": "BYTES"}]}, "a string is cut off"),
+        ({"outputs": [{**Y, "parameters": {"binary_data_size": True}}]}, "True bytes"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_said_in_a_sentence(header, words):
@@ -63,6 +64,51 @@ def test_an_answer_that_cannot_be_read_is_said_in_a_sentence(header, words):
     assert found.status is Status.FAILED
     assert words in found.said
     assert len(found.said) < 300
+
+
+@pytest.mark.parametrize("shape", [[2], [2**20, 2**24], [2**40, 2**40], [2**70], [], [0, 2**62, 2**62], [1] * 70])
+@pytest.mark.parametrize("size", [{}, {"parameters": {"binary_data_size": 0}}])
+def test_an_output_without_bytes_is_no_array(shape, size):
+    """Never the memory that happens to be there, and no attempt to have that much."""
+    found = failure(reply, {"outputs": [{"name": "y", "datatype": "FP32", "shape": shape, **size}]}, b"")
+    assert found.status is Status.FAILED
+
+
+def test_an_output_without_elements_needs_no_bytes():
+    empty = reply({"outputs": [{"name": "y", "datatype": "FP32", "shape": [0, 3], "parameters": {"binary_data_size": 0}}]}, b"")
+    assert empty.outputs["y"].shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "shape", "data", "want"),
+    [
+        ("FP32", [2, 2], [1, 2.5, 3, 4], [[1, 2.5], [3, 4]]),
+        ("INT64", [2, 1], [[1], [2**62]], [[1], [2**62]]),
+        ("BYTES", [2], ["a", "\u00e9"], [b"a", "\u00e9".encode()]),
+        ("BOOL", [2], [True, False], [True, False]),
+    ],
+)
+def test_values_in_json_are_read_too(datatype, shape, data, want):
+    found = reply({"outputs": [{"name": "y", "datatype": datatype, "shape": shape, "data": data}]}, b"")
+    assert found.outputs["y"].tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("datatype", "data", "words"),
+    [
+        ("FP32", [1, 2, 3], "3 values are not those of the shape [2]"),
+        ("INT32", [1, 2.5], "does not fit INT32: 2.5"),
+        ("UINT8", [1, 300], "does not fit UINT8: 300"),
+        ("FP32", ["a", "b"], "expected numbers"),
+        ("FP32", None, "expected numbers"),
+        ("BYTES", [1, None], "expected text"),
+        ("FP32", [[1], [2, 3]], "different lengths"),
+    ],
+)
+def test_values_in_json_that_are_no_such_array_are_said(datatype, data, words):
+    found = failure(reply, {"outputs": [{"name": "y", "datatype": datatype, "shape": [2], "data": data}]}, b"")
+    assert found.status is Status.FAILED
+    assert words in found.said
 
 
 @pytest.mark.parametrize("length", ["\u00b2", "-1", "1e3", "", "9" * 5000, "99999", "\u0663"])

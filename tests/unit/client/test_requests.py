@@ -1,12 +1,16 @@
 """Values that a request is made of: each is sent as it is, or refused with a reason."""
 
+from typing import ClassVar
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tritongen.client.metadata import model_meta
 from tritongen.client.requests import prepare
+from tritongen.client.splitting import part_of
 from tritongen.errors import InvalidInput
+from tritongen.workflow.inputs import make_inputs
 
 
 def meta(datatype="FP32", shape=(-1, -1), **config):
@@ -87,12 +91,24 @@ class Refusing:
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("it requires grad"), TypeError("it is on a GPU"), NotImplementedError(), ValueError("z" * 10_000), ZeroDivisionError()]
+    "error",
+    [
+        RuntimeError("it requires grad"),
+        TypeError("it is on a GPU"),
+        NotImplementedError(),
+        ValueError("z" * 10_000),
+        ZeroDivisionError(),
+        OSError("its file is gone"),
+        ImportError("no torch"),
+        AssertionError(),
+        StopIteration(),
+    ],
+    ids=repr,
 )
 def test_an_array_that_does_not_convert_itself_is_refused(error):
     for value in (Refusing(error), [Refusing(error)], [[1.0], Refusing(error)]):
         found = refusal({"x": value})
-        assert str(error)[:50] in found
+        assert f"{type(error).__name__}: {error}"[:50] in found
         assert len(found) < 400
 
 
@@ -129,3 +145,60 @@ def test_an_output_that_is_asked_for_twice_is_refused_once():
     with pytest.raises(InvalidInput) as error:
         prepare(meta(), {"x": [[1]]}, outputs=["y", "y", "y"])
     assert sum("asked for twice" in item.message for item in error.value.diagnostics) == 1
+
+
+class Hiding:
+    """An object that cannot even be asked what it is."""
+
+    def __getattr__(self, name):
+        raise OSError("the file behind it is gone")
+
+
+def test_a_value_that_cannot_be_asked_is_refused():
+    assert "OSError: the file behind it is gone" in refusal({"x": Hiding()})
+
+
+@pytest.mark.parametrize("value", [[[None]], [["a", None]], np.array([[None]], object), None])
+def test_nothing_is_no_text(value):
+    assert "expected text, got null" in refusal({"x": value}, datatype="BYTES")
+
+
+def test_an_array_of_one_value_fits_where_a_plain_one_does():
+    assert prepare(meta(), {"x": np.array(3, np.float32)}).arrays["x"].tolist() == prepare(meta(), {"x": 3}).arrays["x"].tolist() == [[3.0]]
+    assert prepare(meta("INT64", (1,), max_batch_size=0), {"x": np.array(3)}).arrays["x"].shape == (1,)
+    assert prepare(meta(), {"x": np.array(3, np.float16)}, cast="safe").arrays["x"].shape == (1, 1)
+    assert "must have the shape" in refusal_of(meta(shape=(-1, 2)), {"x": np.array(3, np.float32)})
+
+
+def refusal_of(model, values):
+    with pytest.raises(InvalidInput) as error:
+        prepare(model, values)
+    return str(error.value)
+
+
+class TestShapeTensors:
+    """TensorRT's inputs of sizes: one request has them once, whatever its rows, and every part of it has them whole."""
+
+    META = model_meta(
+        {"name": "m", "inputs": [{"name": name, "datatype": kind, "shape": [-1, 2]} for name, kind in (("x", "FP32"), ("sizes", "INT32"))], "outputs": []},
+        {"max_batch_size": 2, "input": [{"name": "x", "dims": [2]}, {"name": "sizes", "dims": [2], "is_shape_tensor": True}]},
+    )
+    VALUES: ClassVar = {"x": np.ones((5, 2), np.float32), "sizes": np.array([3, 4], np.int32)}
+
+    def test_they_have_no_rows(self):
+        prepared = prepare(self.META, self.VALUES)
+        assert prepared.rows == 5
+        assert self.META.inputs_by_name["sizes"].shape == (2,)
+        assert "must have the shape [2]" in refusal_of(self.META, {**self.VALUES, "sizes": np.ones((5, 2), np.int32)})
+
+    def test_they_are_never_cut(self):
+        part = part_of(prepare(self.META, self.VALUES), 4, 5)
+        assert {name: array.tolist() for name, array in part.arrays.items()} == {"x": [[1, 1]], "sizes": [3, 4]}
+
+    def test_they_get_no_batch_axis(self):
+        prepared = prepare(self.META, {"x": np.ones(2, np.float32), "sizes": [3, 4]}, add_batch_axis=True)
+        assert {name: array.shape for name, array in prepared.arrays.items()} == {"x": (1, 2), "sizes": (2,)}
+
+    def test_they_are_made_up_without_rows(self):
+        arrays = make_inputs(self.META, given={"sizes": [3, 4]}, shapes={}, batch=2)
+        assert {name: array.shape for name, array in arrays.items()} == {"x": (2, 2), "sizes": (2,)}
