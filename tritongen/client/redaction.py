@@ -8,13 +8,17 @@ from collections.abc import Iterator, Mapping
 from tritongen.client.calls import CallFailed
 
 _IN_PLACE = "[not shown]"
+_SHORTEST = 3
+"""A shorter value is no secret: every message holds a `2`, and many hold an `on`."""
+
 _LONG = 8
-"""A value of so many characters is taken out wherever it stands; a shorter one only where it is a word, since a `1` is in many messages by itself."""
+"""A value of so many characters is taken out wherever it stands; a shorter one only where it is a word."""
 
 
 def cleanse(failure: CallFailed, *headers: Mapping[str, str]) -> None:
     """Take the values of these headers out of what a failure says, and cut errors off that it came from where they show one."""
-    secrets = sorted({secret for each in headers for value in each.values() for secret in (value, value.partition(" ")[2]) if secret}, key=len, reverse=True)
+    values = {part for each in headers for value in each.values() for part in (value, value.partition(" ")[2])}
+    secrets = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
     if not secrets:
         return
     failure.said = _redacted(failure.said, secrets)
