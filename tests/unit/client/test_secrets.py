@@ -85,9 +85,9 @@ def test_waiting_for_a_server_shows_none_either(triton, run):
 
 
 def test_a_short_value_is_taken_out_as_a_word_only():
-    failure = CallFailed(Status.FAILED, "500", "1 of 11 rows failed, x-1 too")
-    cleanse(failure, {"x-tenant": "1"})
-    assert failure.said == "[not shown] of 11 rows failed, x-1 too"
+    failure = CallFailed(Status.FAILED, "500", "row of 1 arrows failed, x-row too")
+    cleanse(failure, {"x-tenant": "row", "x-rows": "1"})
+    assert failure.said == "[not shown] of 1 arrows failed, x-row too"
 
 
 def test_errors_that_show_nothing_stay_where_they_were():
