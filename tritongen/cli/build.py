@@ -51,7 +51,7 @@ class CapabilityType(click.ParamType[str]):
     metavar="M.N",
     help="With tensorrt-rtx: a kind of GPU to build for; may be given several times. Default: those of the spec, else all.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one object on stdout, at the end.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one object on stdout, at the end, whatever the exit code.")
 @prove_limit
 def command(target: Path, models: tuple[str, ...], force: bool, dry_run: bool, kind: str, capabilities: tuple[str, ...], form: str, prove_limit: int) -> int:
     """Build the TensorRT plans of SPEC that are missing or stale, in this process.
@@ -62,12 +62,17 @@ def command(target: Path, models: tuple[str, ...], force: bool, dry_run: bool, k
     """
     from tritongen.build import State
     from tritongen.cli.build_progress import JsonAudience, TextAudience
-    from tritongen.errors import InputError
+    from tritongen.errors import InputError, TritongenError
     from tritongen.report.building import format_json, format_nothing
     from tritongen.workflow.building import Request, build_plans
 
     audience: Audience = JsonAudience() if form == "json" else TextAudience()
-    building = build_plans(target, Request(kind, models, capabilities, force, dry_run, prove_limit), audience)
+    try:
+        building = build_plans(target, Request(kind, models, capabilities, force, dry_run, prove_limit), audience)
+    except TritongenError as error:
+        if form == "json":
+            click.echo(format_json(error), nl=False)
+        raise
     if form == "json":
         click.echo(format_json(building), nl=False)
     elif not building.outcomes:

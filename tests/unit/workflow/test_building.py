@@ -217,6 +217,22 @@ class TestWhatCannotBeBuilt:
         assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "words"), [((), 3, "pip install 'tritongen[tensorrt]'"), ((*RTX, "--model", "mm"), 2, "did you mean 'm'?"), ((), 2, "'batchin'")]
+)
+def test_json_is_one_object_whatever_the_exit_code(case, options, code, words):
+    good = json.loads(case.build(*RTX, "--format", "json").out)
+    if "batchin" in words:
+        case.spec(more=", batchin: 3")
+    result = case.build(*options, "--format", "json")
+    found = json.loads(result.out)
+    assert (result.code, found["error"]["exit_code"], found["plans"]) == (code, code, [])
+    assert words in json.dumps(found, ensure_ascii=False)
+    assert words in result.err
+    assert found.keys() == good.keys()
+    assert good["error"] is None
+
+
 def determinant() -> bytes:
     from onnx import TensorProto, helper
 
