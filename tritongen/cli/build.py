@@ -51,7 +51,14 @@ class CapabilityType(click.ParamType[str]):
     metavar="M.N",
     help="With tensorrt-rtx: a kind of GPU to build for; may be given several times. Default: those of the spec, else all.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one object on stdout, at the end, whatever the exit code.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one object on stdout, at the end, whatever the exit code.",
+)
 @prove_limit
 def command(target: Path, models: tuple[str, ...], force: bool, dry_run: bool, kind: str, capabilities: tuple[str, ...], form: str, prove_limit: int) -> int:
     """Build the TensorRT plans of SPEC that are missing or stale, in this process.

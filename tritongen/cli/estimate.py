@@ -12,7 +12,9 @@ from tritongen.cli.options import SPEC, SizeType
 @click.command("estimate")
 @click.argument("spec", type=SPEC)
 @click.option("--gpu-memory", type=SizeType(least=1), help="Memory of each GPU, such as 24GiB. Default: triton.gpu_memory of the spec.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one object on stdout, whatever the exit code.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one object on stdout, whatever the exit code."
+)
 def command(spec: Path, gpu_memory: int | None, form: str) -> int:
     """Estimate how much memory of a GPU the models of SPEC take, and which batches fit.
 

@@ -159,9 +159,7 @@ def _on_gpu(gpu: int | None, models: Iterable[ModelEstimate], changed: Mapping[s
     return GpuEstimate(gpu, shares, CONTEXT_BYTES + sum(share.total for share in shares.values()) if shares else 0)
 
 
-def _largest(
-    model: ModelEstimate, at: Callable[[int], Footprint], models: Sequence[ModelEstimate], numbers: Sequence[int | None], memory: int
-) -> int:
+def _largest(model: ModelEstimate, at: Callable[[int], Footprint], models: Sequence[ModelEstimate], numbers: Sequence[int | None], memory: int) -> int:
     """The largest batch of a model with which all GPUs that it runs on hold what they are to hold."""
 
     def total(batch: int) -> int:

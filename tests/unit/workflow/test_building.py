@@ -340,12 +340,14 @@ def started(folder: Path, stderr: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment)
 
 
-def test_ctrl_c_leaves_no_half_file(tmp_path):
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_leaves_no_half_file(times, tmp_path):
     with started(tmp_path, subprocess.PIPE) as process:
         assert process.stderr is not None
         before = "".join(itertools.takewhile(lambda line: not line.startswith("building"), process.stderr))
-        time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        for _ in range(times):
+            time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
         said = process.stderr.read()
         assert process.wait(60) == 130, before + said
     assert "Traceback" not in said
