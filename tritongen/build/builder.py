@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tritongen.build.callbacks import Progress, make_log, make_monitor
 from tritongen.build.libraries import Library
 from tritongen.build.network import misfits, parse
-from tritongen.build.options import add_profile, configure, network_flags
+from tritongen.build.options import add_profile, configure, idle_precision, network_flags
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import EnvironmentProblem, ModelFileError
 from tritongen.recipe import PlanRecipe
@@ -33,11 +33,11 @@ _REMEDIES = tuple(
         (r"profile|kMIN|kOPT|kMAX", "check shapes and tensorrt.profiles against what the graph does with these dimensions"),
         (
             r"workspace|could not find any implementation",
-            "raise tensorrt.build.max_workspace_size, or leave it out; else serve this model with backend: onnxruntime",
+            "raise tensorrt.build.max_workspace_size, or leave it out; else use backend: onnxruntime",
         ),
         (
             r"out of memory|OutOfMemory|bad_alloc|MemoryError|allocat",
-            "free memory of the GPU and of this machine, or lower batching.max and the max sizes of shapes",
+            "free memory of the GPU and of this machine, or lower batching.max",
         ),
     )
 )
@@ -108,7 +108,7 @@ class Definition:
 
     def build(self, progress: Progress, stop: threading.Event) -> Built:
         """The plan; the build ends at its next step once `stop` is set. Raises ModelFileError where there is none."""
-        notes = self._use_timing_cache()
+        notes = [*idle_precision(self.library, self.job.recipe), *self._use_timing_cache()]
         self.config.progress_monitor = make_monitor(self.library, progress, stop)
         try:
             made = self.builder.build_serialized_network(self.network, self.config)

@@ -44,7 +44,7 @@ def prove_files(
         sizes = proof_sizes(model, compiled.batching)
         if sizes and not any(found.severity is Severity.ERROR for found in findings.found[said:]):
             _prove_rows(model, file, proof, sizes, samples, prove_limit_bytes, own)
-        if file.recipe.convert is not None and not any(found.severity is Severity.ERROR for found in findings.found[said:]):
+        if file.recipe.convert is not None and model.conversion.compare and not any(found.severity is Severity.ERROR for found in findings.found[said:]):
             _compare(model, file, compiled, samples, prove_limit_bytes, own)
         proven[version] = ProvenFile(file.signature, file.path, proof)
     return proven
@@ -80,4 +80,5 @@ def _compare(model: ModelSpec, file: Prepared, compiled: Compiled, samples: Mapp
     values: Mapping[str, object] = samples
     if not sizes:
         shapes, values = checked_inputs(model, file.signature, samples)
-    judge_agreement(model, compare(file.source, file.path, sizes=sizes, shapes=shapes, samples=values, limit_bytes=prove_limit_bytes), findings)
+    found = compare(file.source, file.path, sizes=sizes, shapes=shapes, samples=values, limit_bytes=prove_limit_bytes)
+    judge_agreement(model, found, findings, waived=not prove_limit_bytes)
