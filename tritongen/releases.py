@@ -48,6 +48,11 @@ class Release:
         return next(release.tensorrt for release in reversed(RELEASES) if release.order <= self.order and release.tensorrt)
 
     @property
+    def most_tensorrt(self) -> str | None:
+        """The TensorRT in the `-py3` image, or the most that it can be: that of the next release whose version is known; None where there is none."""
+        return next((release.tensorrt for release in RELEASES if release.order >= self.order and release.tensorrt), None)
+
+    @property
     def least_tensorrt_major(self) -> int:
         """The major version of `least_tensorrt`."""
         return int(self.least_tensorrt.split(".")[0])
@@ -61,6 +66,11 @@ class Release:
 def same_version(first: str, second: str) -> bool:
     """Whether two versions are the same as far as both are stated: 10.6.0 and 10.6.0.26 are."""
     return all(one == other for one, other in zip(first.split("."), second.split("."), strict=False))
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """A version for comparing by age; what is not stated counts as nothing."""
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def order_of(name: str) -> tuple[int, int]:

@@ -9,10 +9,10 @@ import shlex
 from collections.abc import Iterator
 
 from tritongen.diagnostics import Location
-from tritongen.manifest import LoadedBy, changed_options, not_loadable, other_tensorrt
 from tritongen.rules.context import BuiltPlan, ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 from tritongen.signature.plan import TENSORRT
+from tritongen.staleness import LoadedBy, changed_options, not_loadable, other_tensorrt
 
 
 def build_hint(context: ModelContext) -> str:
@@ -77,10 +77,13 @@ def _reasons(plan: BuiltPlan) -> Iterator[tuple[str, Consequence | None]]:
     if not plan.is_described():
         yield "is not the file that was built: it was changed or replaced since", None
         return
+    said = plan.manifest.builder.kind
+    if plan.header is not None and plan.header.kind != said:
+        yield f"is a plan of {plan.header.kind} by its first bytes, and its manifest says {said}: the manifest was edited", Consequence.FRAGILE
     for reason in changed_options(plan.manifest, plan.recipe):
         yield reason, None
-    # The version of TensorRT is left out: with none that is known, only the GPU is compared.
-    for reason in not_loadable(plan.manifest, plan.file, LoadedBy(kind=plan.manifest.builder.kind)):
+    # What would load it is not named, and so the version of TensorRT is left out: library and GPU are compared.
+    for reason in not_loadable(plan.manifest, plan.file, LoadedBy()):
         yield reason, Consequence.REFUSED
 
 

@@ -152,11 +152,11 @@ class TestWhatIsRefused:
         assert "shape_tensors: {s:" in found.hint
 
     def test_options_that_the_library_or_the_machine_lacks(self, tmp_path):
-        changes = {"strongly_typed": False, "precision": "int8", "dla_core": 0, "plugins": ("libthere_is_none.so",), "capabilities": ("9.9",)}
+        changes = {"dla_core": 0, "plugins": ("libthere_is_none.so",), "capabilities": ("9.9",)}
         found = refused(relu(tmp_path / "m.onnx"), batches(1, 2, 4, 8), **changes)
         assert {problem.code for problem in found} == {"TG093"}
         text = " ".join(problem.message for problem in found)
-        assert "no builder flag INT8" in text
+        assert "TensorRT-RTX" in text
         assert "has no deep learning accelerator" in text
         assert "libthere_is_none.so cannot be loaded" in text
         assert "nothing for compute capability 9.9" in text
