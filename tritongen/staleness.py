@@ -16,7 +16,7 @@ from typing import Any
 from tritongen.manifest import Manifest, plain_options
 from tritongen.recipe import PlanFile, PlanRecipe
 from tritongen.releases import Release, same_version, version_numbers
-from tritongen.signature.plan import TENSORRT
+from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 
 _AMPERE = (8, 0)
 ANNOUNCED = 3
@@ -151,7 +151,8 @@ def other_tensorrt(version: str, loader: LoadedBy, *, later_too: bool = False, b
     release = loader.release
     if not version or (release is None and not loader.tensorrt):
         return ""
-    was = f"was built with TensorRT {version}{f' (release {built_in})' if built_in else ''}"
+    library = "TensorRT-RTX" if loader.kind == TENSORRT_RTX else "TensorRT"
+    was = f"was built with {library} {version}{f' (release {built_in})' if built_in else ''}"
     if loader.tensorrt or release is None:
         good = same_version(version, loader.tensorrt) or (later_too and _is_earlier(version, loader.tensorrt))
         return "" if good else f"{was}, and what loads it has {loader.tensorrt}"
