@@ -64,7 +64,7 @@ def _prove_rows(
     found = prove_batch(
         file.path,
         sizes=sizes,
-        shapes={name: shape.opt for name, shape in model.shapes.items()},
+        shapes={name: shape.opt for name, shape in model.known_shapes.items()},
         samples=samples,
         tolerance=max(TOLERANCE, tolerance),
         original=file.source if file.recipe.rebatch and file.recipe.convert is None else None,
@@ -76,7 +76,7 @@ def _prove_rows(
 def _compare(model: ModelSpec, file: Prepared, compiled: Compiled, samples: Mapping[str, Array], prove_limit_bytes: int, findings: Findings) -> None:
     """Hold a converted file against its source, at the batch sizes that are warmed up."""
     sizes = compiled.batching.warmed if compiled.batching.max_batch_size and model.ragged is None else ()
-    shapes: Mapping[str, tuple[int, ...]] = {name: shape.opt for name, shape in model.shapes.items()}
+    shapes: Mapping[str, tuple[int, ...]] = {name: shape.opt for name, shape in model.known_shapes.items()}
     values: Mapping[str, object] = samples
     if not sizes:
         shapes, values = checked_inputs(model, file.signature, samples)
