@@ -18,6 +18,7 @@ from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 from tritongen.staleness import LoadedBy, stale
 
 _AGAIN = "render the spec again"
+_MOVE = "remove the folder, or move it away"
 
 
 @dataclass(frozen=True)
@@ -126,12 +127,21 @@ def survey(
 
 
 def check_files(wanted: Wanted) -> tuple[Diagnostic, ...]:
-    """Every file that is not there, or is another than the recipe was made for (TG095): a manifest would say what is not so. Raises OSError."""
+    """Every file that is not there, or is another than the recipe was made for (TG095): a manifest would say what is not so. Raises OSError.
+
+    And every folder that lies where a file is to be written (TG096), which would be found only once all is built.
+    """
     faults = {path: _fault(wanted.artifacts / path, sha256) for path, sha256 in wanted.recipe.files.items()}
     return tuple(
         Diagnostic("TG095", f"{path} {fault}", Location(str(wanted.artifacts / path)), "the plan cannot be built", _AGAIN, wanted.recipe.model)
         for path, fault in faults.items()
         if fault
+    ) + tuple(
+        Diagnostic(
+            "TG096", f"{path} is a folder, and a file is to be written there", Location(str(path)), "the plan cannot be placed", _MOVE, wanted.recipe.model
+        )
+        for path in (wanted.path, wanted.manifest, wanted.timing_cache)
+        if path.is_dir()
     )
 
 

@@ -53,8 +53,10 @@ def listing(folder: Path) -> list[PurePosixPath]:
 
 
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
-    """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours."""
+    """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours, nor in the way."""
     wanted = entry.files.get(path)
+    if entry.files.keys() & {*path.parents}:
+        return False
     return isinstance(wanted, KeptFile) or (wanted is None and (stamp is None or path not in (*stamp.files, *stamp.kept)))
 
 
@@ -99,7 +101,8 @@ def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping
     extra = [path for path in found if path not in wanted]
     same = tuple(path for path in found if path in wanted and _is_same(folder / path, wanted[path]))
     changed = [path for path in found if path in wanted and path not in same]
-    listed = (("missing", missing), ("no longer wanted", extra), ("differs", changed))
+    folders = [path for path, file in wanted.items() if isinstance(file, KeptFile) and (folder / path).is_dir()]
+    listed = (("missing", missing), ("no longer wanted", extra), ("differs", changed), ("is a folder, and a file belongs there", folders))
     return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
 
 

@@ -29,8 +29,8 @@ class Served(Protocol):
         ...
 
     @property
-    def shapes(self) -> Mapping[str, ShapeRange]:
-        """Sizes by input."""
+    def known_shapes(self) -> Mapping[str, ShapeRange]:
+        """Sizes by input, as far as the spec says them."""
         ...
 
 

@@ -283,6 +283,28 @@ def test_a_machine_with_both_kinds_builds_each_plan_on_its_own_gpu(site):
     assert [b"GPU-aaaa" in site.plan(name="model.plan.86").read_bytes(), b"GPU-bbbb" in site.plan(name="model.plan.90").read_bytes()] == [True, True]
 
 
+def test_one_plan_for_a_machine_with_several_kinds_says_who_can_load_it(site):
+    site.gpus = f"{A10G}\n{A10G.replace('aaaa', 'dddd')}\n{H100}"
+    site.place(recipe())
+    words = 'warning: this machine also has NVIDIA H100, "80" GB\\HBM3 (9.0), and the plan is for NVIDIA A10G (8.6): Triton refuses to load it there.'
+    for _ in range(2):
+        run = site.run()
+        assert (run.returncode, run.stderr.count(words)) == (0, 1)
+        assert "tensorrt.build.compute_capabilities" in run.stderr
+    site.place(recipe(hardware_compatibility="ampere_plus"))
+    assert (site.run().returncode, site.run().stderr) == (0, "")
+
+
+def test_a_folder_in_the_place_of_a_plan_is_said_before_anything_is_built(site):
+    site.place(recipe("m"), recipe("other"))
+    site.plan().mkdir(parents=True)
+    for options in ((), ("--check",)):
+        run = site.run(*options)
+        assert run.returncode == 1
+        assert f"model m, version 1, model.plan: error: {site.plan()} is a folder, and a file is to be written there" in run.stderr
+    assert (list(site.plan().iterdir()), site.plan("other").is_file()) == ([], True)
+
+
 def test_a_gpu_that_no_plan_is_for_is_said(site):
     site.gpus = A10G.replace("8.6", "7.5")
     site.place(recipe(plans=BOTH))

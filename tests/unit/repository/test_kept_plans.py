@@ -145,6 +145,21 @@ def script(body="echo\n"):
     return stamp_text("#!/bin/sh\n# header\n", body, {}, {}, {}).encode()
 
 
+def test_a_folder_in_the_place_of_a_plan_with_somebodys_files_is_a_conflict(tmp_path):
+    made, _ = entry(tmp_path)
+    render(tmp_path, made)
+    folder = tmp_path / "repo/m/1/model.plan"
+    folder.mkdir()
+    assert "1/model.plan: is a folder, and a file belongs there" in make_plan(tmp_path / "repo", [made]).changes[0].reasons
+    (folder / "notes").write_text("mine")
+    with pytest.raises(RepositoryError) as caught:
+        render(tmp_path, made)
+    assert f"{folder / 'notes'} was not made by tritongen, and its place is needed" in str(caught.value)
+    assert (folder / "notes").read_text() == "mine"
+    render(tmp_path, made, force=True)
+    assert not folder.exists()
+
+
 def test_the_script_is_written_replaced_and_removed_with_the_models(tmp_path):
     made, _ = entry(tmp_path)
     path = tmp_path / "repo.artifacts/build_plans.sh"

@@ -312,6 +312,16 @@ class TestWhatCannotBeBuilt:
         assert result.code == 2
         assert "tritongen init" in result.err
 
+    @pytest.mark.parametrize("name", ["model.rtx.plan", "model.rtx.plan.manifest.json"])
+    def test_a_folder_in_the_place_of_a_file_is_said_before_anything_is_built(self, case, name):
+        case.call("render", case.folder / "spec.yaml")
+        (case.artifacts / "1" / name).mkdir(parents=True)
+        for options in (RTX, (*RTX, "--dry-run")):
+            result = case.build(*options, target="model_repository")
+            assert result.code == 2
+            assert f"{name} is a folder, and a file is to be written there" in result.err
+        assert "building" not in result.err
+
     def test_a_place_that_cannot_be_written(self, case):
         case.call("render", case.folder / "spec.yaml")
         (case.artifacts / "1").write_text("a file where a folder is needed")
