@@ -58,6 +58,16 @@ class Release:
         return int(self.least_tensorrt.split(".")[0])
 
     @property
+    def least_compute_capability(self) -> tuple[int, int]:
+        """The least of a GPU that the image serves: 6.0, and 7.5 from TensorRT 10.5 on, which has no Volta any more (its release notes)."""
+        return (7, 5) if _numbers(self.least_tensorrt) >= (10, 5) else (6, 0)
+
+    @property
+    def knows_blackwell(self) -> bool:
+        """Whether its TensorRT knows GPUs of compute capability 10.0 and above, as 10.8 and later do (its release notes); one that is not known may."""
+        return self.tensorrt is None or _numbers(self.tensorrt) >= (10, 8)
+
+    @property
     def tensorrt_text(self) -> str:
         """TensorRT's version in words: `11.2.1`, or `11.2.1 or newer` where it is not known exactly."""
         return self.tensorrt or f"{self.least_tensorrt} or newer"
@@ -71,6 +81,12 @@ def same_version(first: str, second: str) -> bool:
 def version_numbers(version: str) -> tuple[int, ...]:
     """A version for comparing by age; what is not stated counts as nothing."""
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    """Major and minor of a version."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 def order_of(name: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from tritongen.batching import Batching, decide_batching
 from tritongen.modelconfig import ModelConfig, merge_overlay
 from tritongen.recipe import Profile
 from tritongen.releases import DEFAULT_RELEASE, find_release
-from tritongen.render.accelerators import add_accelerator
+from tritongen.render.accelerators import add_accelerator, without_shared_engines
 from tritongen.render.backends import BACKENDS
 from tritongen.render.caching import add_response_cache
 from tritongen.render.effects import effective
@@ -99,7 +99,7 @@ def compile_model(
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
-    model = effective(model, signature, release, findings)
+    model = without_shared_engines(effective(model, signature, release, findings), versions, findings)
     check_overlay(model, findings)
     graph, signature = signature, as_requested(model, signature)
     batching = unbatched(model, _decide(model, signature, findings), findings)
@@ -117,7 +117,7 @@ def compile_model(
     judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
-    add_tensorrt(config, model, signature, batching, sizes, len(profiles), findings)
+    add_tensorrt(config, model, signature, batching, sizes, profiles, release, findings)
     _check_plan(model, signature, batching, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)
