@@ -22,8 +22,8 @@ ENTRIES = (
         "profile-twice",
         Consequence.SLOW,
         "The profiles of a plan differ.",
-        "Each profile that a copy uses has a context with working memory of its own (tensorrt_backend/src/instance_state.cc), and the first that fits a request "
-        "is taken.",
+        "Each profile that a copy uses has a context with working memory of its own (tensorrt_backend/src/instance_state.cc), and the first that fits a "
+        "request is taken.",
         "Remove one, or tune it for another batch or other shapes.",
         "tensorrt: {profiles: [{batch: 8}, {batch: 8}]}",
         "tensorrt: {profiles: [{batch: 4}, {batch: 8}]}",
