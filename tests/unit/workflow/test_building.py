@@ -486,7 +486,8 @@ def test_ctrl_c_leaves_no_half_file(times, tmp_path):
             time.sleep(0.05)
             process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-        assert process.wait(60) == 130, before + said
+        # A second one that comes when all has been put away ends the process as any other; a shell says 130 then, too.
+        assert process.wait(60) in (130, *[-signal.SIGINT] * (times > 1)), before + said
     assert "Traceback" not in said
     assert list(tmp_path.rglob("*.plan*")) == []
 
