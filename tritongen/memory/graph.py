@@ -82,7 +82,7 @@ def footprint(path: Path, shapes: Mapping[str, Sequence[int]], *, float_bytes: i
 
 
 def known_weights(path: Path, *, float_bytes: int = 4) -> Footprint:
-    """What the graph of the ONNX file at `path` needs whatever it is given: its weights, and nothing else. Arguments as for `footprint`, whose shapes it needs not.
+    """What the graph of the ONNX file at `path` needs whatever it is given: its weights, and nothing else. Arguments as for `footprint`, without shapes.
 
     Raises:
         ModelFileError: TG165 for a file that cannot be read.

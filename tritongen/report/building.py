@@ -46,7 +46,10 @@ def format_nothing(building: Building) -> str:
 
 
 def format_json(result: Building | TritongenError) -> str:
-    """`{"error": null, "findings": [...], "repository": ..., "plans": [...]}`, with a final newline. Keys are never left out, also where an error ended the run."""
+    """`{"error": null, "findings": [...], "repository": ..., "plans": [...]}`, with a final newline.
+
+    Keys are never left out, also where an error ended the run.
+    """
     if isinstance(result, TritongenError):
         whole = outcome_json((), result) | {"repository": None, "plans": []}
     else:

@@ -176,11 +176,12 @@ def judge_memory(loaded: LoadedSpec, models: Sequence[ModelEstimate]) -> list[Di
             where = estimate.name_of(gpu)
             least = {model.name: "at least " for model in estimate.models if model.unknown}
             needs = ", ".join(f"{name} {least.get(name, '')}{about_size(share.total)}" for name, share in gpu.shares.items())
+            total = f"{'at least ' if least.keys() & gpu.shares.keys() else ''}{about_size(gpu.total)}"
             sizes = "; ".join(f"{name}: {batch}" if batch else f"{name}: none" for name, batch in estimate.largest.items() if name in gpu.shares)
             findings.warning(
                 "TG185",
                 ("triton", "gpu_memory"),
-                f"the models are estimated to take {'at least ' if least.keys() & gpu.shares.keys() else ''}{about_size(gpu.total)} of {about_size(estimate.memory)} ({where}): {needs}",
+                f"the models are estimated to take {total} of {about_size(estimate.memory)} ({where}): {needs}",
                 consequence="a server that runs out of memory fails to load a model, or fails requests under load",
                 hint=f"lower batching.max{f' (the largest that fit, the others as they are: {sizes})' if sizes else ''}, the counts of instances, or the max"
                 " sizes of shapes; `tritongen estimate` shows the parts",
