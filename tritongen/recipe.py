@@ -9,29 +9,65 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from tritongen.releases import Release, find_release
 
 RECIPES = PurePosixPath("recipes.json")
 """Name of the file with a model's recipes, in the model's artifacts folder."""
 
+RTX_PLAN = "model.rtx.plan"
+"""Name of a plan that TensorRT-RTX built, in the version's folder there: Triton must not see it."""
+
 FORMAT = 1
 """Version of that file's format."""
+
+TYPED_SINCE = 10
+"""The TensorRT from which on the types in an ONNX file can be binding: the flag came with 9.1, which no release has."""
+
+TYPED_ALWAYS = 11
+"""The TensorRT from which on they always are, TensorRT-RTX too: it has no flags of precision any more."""
+
+_MOST_BYTES = 1 << 24
+"""A larger file is none of recipes: nobody wrote one."""
+
+_INT64_MAX = (1 << 63) - 1
+
+
+def _file_name(name: str) -> str:
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError(f"{name!r} is no name of a file")
+    return name
+
+
+def _inner_path(path: PurePosixPath) -> PurePosixPath:
+    if path.is_absolute() or not path.parts or ".." in path.parts or "\0" in str(path):
+        raise ValueError(f"{str(path)!r} leads out of the model's artifacts folder")
+    return path
+
+
+# What a file of recipes may hold, wherever it comes from: pydantic reads these, and the builder relies on them.
+_FileName = Annotated[str, AfterValidator(_file_name)]
+_InnerPath = Annotated[PurePosixPath, AfterValidator(_inner_path)]
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Capability = Annotated[str, Field(pattern=r"^([1-9]|1[0-9])\.[0-9]$")]
+_Sizes = tuple[Annotated[int, Field(ge=-_INT64_MAX, le=_INT64_MAX)], ...]
+_Library = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 
 
 @dataclass(frozen=True)
 class Span:
     """The sizes (or, for a shape tensor, the values) that a profile allows: smallest, what kernels are tuned for, largest. All have the same length."""
 
-    minimum: tuple[int, ...]
-    optimum: tuple[int, ...]
-    maximum: tuple[int, ...]
+    minimum: _Sizes
+    optimum: _Sizes
+    maximum: _Sizes
 
 
 @dataclass(frozen=True)
@@ -57,9 +93,9 @@ class PlanFile:
         timing_cache: file in the model's artifacts folder with the times of kernels on that GPU.
     """
 
-    name: str
-    compute_capability: str = ""
-    timing_cache: str = "timing.cache"
+    name: _FileName
+    compute_capability: _Capability | Literal[""] = ""
+    timing_cache: _FileName = "timing.cache"
 
 
 @dataclass(frozen=True)
@@ -88,40 +124,39 @@ class PlanRecipe:
         release: the container release that will load the plans, as YY.MM.
     """
 
-    model: str
-    version: int
-    plans: tuple[PlanFile, ...]
-    onnx: PurePosixPath
-    files: Mapping[PurePosixPath, str]
+    model: _FileName
+    version: Annotated[int, Field(ge=1, le=_INT64_MAX)]
+    plans: Annotated[tuple[PlanFile, ...], Field(min_length=1)]
+    onnx: _InnerPath
+    files: Mapping[_InnerPath, _Sha256]
     profiles: tuple[Profile, ...] = ()
-    precision: str = "fp32"
+    precision: Literal["fp32", "tf32", "fp16", "bf16", "int8"] = "fp32"
     strongly_typed: bool = False
     tf32: bool = True
-    workspace_bytes: int | None = None
-    optimization_level: int | None = None
+    workspace_bytes: Annotated[int, Field(ge=0, le=_INT64_MAX)] | None = None
+    optimization_level: Annotated[int, Field(ge=0, le=5)] | None = None
     version_compatible: bool = False
-    hardware_compatibility: str = "none"
+    hardware_compatibility: Literal["none", "ampere_plus", "same_compute_capability"] = "none"
     strip: bool = False
     refit: bool = False
-    plugins: tuple[str, ...] = ()
-    dla_core: int | None = None
+    plugins: tuple[_Library, ...] = ()
+    dla_core: Annotated[int, Field(ge=0, le=_INT64_MAX)] | None = None
     gpu_fallback: bool = True
-    release: str = ""
-
-    @property
-    def onnx_sha256(self) -> str:
-        """SHA-256 (hex) of the ONNX file itself."""
-        return self.files[self.onnx]
+    release: Annotated[str, Field(pattern=r"^[0-9]{2}\.[0-9]{2}$")] = ""
 
     @property
     def target(self) -> Release | None:
         """The release that will load the plans; None for one that is not in the table."""
         return find_release(self.release)
 
-    @property
-    def precision_flags(self) -> tuple[str, ...]:
-        """The names of TensorRT 10's builder flags for the precision; none where the file's own types decide."""
-        return () if self.strongly_typed or self.precision not in ("fp16", "bf16", "int8") else (self.precision.upper(),)
+    def precision_flags(self, tensorrt_major: int) -> tuple[str, ...]:
+        """The names of the builder's flags for the precision in this major version of TensorRT; none where the file's own types decide."""
+        typed = self.strongly_typed or tensorrt_major >= TYPED_ALWAYS
+        return () if typed or self.precision not in ("fp16", "bf16", "int8") else (self.precision.upper(),)
+
+    def has_binding_types(self, tensorrt_major: int) -> bool:
+        """Whether this major version of TensorRT is told that the types in the ONNX file are binding: later ones know nothing else, earlier ones cannot."""
+        return self.strongly_typed and TYPED_SINCE <= tensorrt_major < TYPED_ALWAYS
 
     @property
     def build_options(self) -> dict[str, Any]:
@@ -135,7 +170,7 @@ class PlanRecipe:
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) over `build_options`: recipes that are equal in it make interchangeable plans."""
-        return hashlib.sha256(json.dumps(self.build_options, sort_keys=True).encode()).hexdigest()
+        return options_fingerprint(self.build_options)
 
     def as_dict(self) -> dict[str, Any]:
         """The recipe as plain values for JSON."""
@@ -145,13 +180,33 @@ class PlanRecipe:
         return plain
 
 
+def options_fingerprint(options: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) over a recipe's `build_options`, or over what was read back of them."""
+    return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
+
+
 def print_recipes(recipes: Sequence[PlanRecipe]) -> str:
     """The recipes of one model as the JSON text of a file; equal recipes give equal text."""
     return json.dumps({"format": FORMAT, "recipes": [recipe.as_dict() for recipe in recipes]}, indent=2, sort_keys=True) + "\n"
 
 
+def load_recipes(path: Path) -> tuple[PlanRecipe, ...]:
+    """The recipes in the file of a model's artifacts folder; none where there is no such file.
+
+    Raises ValueError, with the reason in words, where it holds none that can be used, OSError where it cannot be read.
+    """
+    if not path.is_file():
+        return ()
+    if path.stat().st_size > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes, and was not read")
+    recipes = read_recipes(path.read_text(encoding="utf-8"))
+    if others := sorted({recipe.model for recipe in recipes} - {path.parent.name}):
+        raise ValueError(f"it is damaged: it has recipes of {others[0]!r}, and lies in the folder of {path.parent.name!r}")
+    return recipes
+
+
 def read_recipes(text: str) -> tuple[PlanRecipe, ...]:
-    """The recipes in such a text. Raises ValueError, with the reason in words, where it is not one, or one of a later format."""
+    """The recipes in such a text. Raises ValueError, with all that is wrong in words, where it is not one, or one of a later format."""
     try:
         data = json.loads(text)
     except RecursionError as error:
@@ -161,11 +216,40 @@ def read_recipes(text: str) -> tuple[PlanRecipe, ...]:
     if data.get("format") != FORMAT:
         raise ValueError(f"it has the format {data.get('format')!r}, and this tritongen reads format {FORMAT}")
     try:
-        recipes = TypeAdapter(tuple[PlanRecipe, ...]).validate_python(data["recipes"])
+        # From JSON and strictly: a list is a tuple there, and "1" or true no number.
+        recipes = TypeAdapter(tuple[PlanRecipe, ...]).validate_json(json.dumps(data["recipes"]), strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(map(str, ('recipes', *first['loc'])))} in it is damaged: {first['msg']}") from error
-    for recipe in recipes:
-        if recipe.onnx not in recipe.files:
-            raise ValueError(f"the recipe of version {recipe.version} in it is damaged: there is no hash of {recipe.onnx}")
+        wrong = [f"{'.'.join(map(str, ('recipes', *each['loc'])))}: {each['msg']}" for each in error.errors(include_url=False, include_input=False)]
+        raise ValueError(f"it is damaged: {'; '.join(dict.fromkeys(wrong))}") from error
+    if wrong := [*_contradictions(recipes)]:
+        raise ValueError(f"it is damaged: {'; '.join(wrong)}")
     return recipes
+
+
+def _contradictions(recipes: Sequence[PlanRecipe]) -> Iterator[str]:
+    """What is wrong with recipes whose values are right, each by itself."""
+    for version, count in Counter(recipe.version for recipe in recipes).items():
+        if count > 1:
+            yield f"there are {count} recipes of version {version}"
+    for recipe in recipes:
+        where = f"the recipe of version {recipe.version}"
+        if recipe.onnx not in recipe.files:
+            yield f"{where} has no hash of {recipe.onnx}"
+        for path in recipe.files:
+            if not path.is_relative_to(recipe.onnx.parent):
+                yield f"{where} has a file {path}, which does not lie beside {recipe.onnx}"
+        if len({plan.name for plan in recipe.plans}) < len(recipe.plans):
+            yield f"{where} names a plan twice"
+        for number, profile in enumerate(recipe.profiles):
+            for name, span in [*profile.shapes.items(), *profile.values.items()]:
+                if problem := _disorder(span, least=0 if name in profile.shapes else None):
+                    yield f"{where}, profile {number}, input {name!r}: {problem}"
+
+
+def _disorder(span: Span, *, least: int | None) -> str:
+    """Why a range is none; empty where it is one. `least`: what no size may be below."""
+    if not len(span.minimum) == len(span.optimum) == len(span.maximum):
+        return "minimum, optimum and maximum differ in length"
+    if any(not low <= usual <= high for low, usual, high in zip(span.minimum, span.optimum, span.maximum, strict=True)):
+        return "minimum <= optimum <= maximum does not hold"
+    return "a size is below 0" if least is not None and any(low < least for low in span.minimum) else ""

@@ -48,9 +48,24 @@ class Release:
         return next(release.tensorrt for release in reversed(RELEASES) if release.order <= self.order and release.tensorrt)
 
     @property
+    def most_tensorrt(self) -> str | None:
+        """The TensorRT in the `-py3` image, or the most that it can be: that of the next release whose version is known; None where there is none."""
+        return next((release.tensorrt for release in RELEASES if release.order >= self.order and release.tensorrt), None)
+
+    @property
     def least_tensorrt_major(self) -> int:
         """The major version of `least_tensorrt`."""
         return int(self.least_tensorrt.split(".")[0])
+
+    @property
+    def least_compute_capability(self) -> tuple[int, int]:
+        """The least of a GPU that the image serves: 6.0, and 7.5 from TensorRT 10.5 on, which has no Volta any more (its release notes)."""
+        return (7, 5) if _numbers(self.least_tensorrt) >= (10, 5) else (6, 0)
+
+    @property
+    def knows_blackwell(self) -> bool:
+        """Whether its TensorRT knows GPUs of compute capability 10.0 and above, as 10.8 and later do (its release notes); one that is not known may."""
+        return self.tensorrt is None or _numbers(self.tensorrt) >= (10, 8)
 
     @property
     def tensorrt_text(self) -> str:
@@ -61,6 +76,17 @@ class Release:
 def same_version(first: str, second: str) -> bool:
     """Whether two versions are the same as far as both are stated: 10.6.0 and 10.6.0.26 are."""
     return all(one == other for one, other in zip(first.split("."), second.split("."), strict=False))
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """A version for comparing by age; what is not stated counts as nothing."""
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    """Major and minor of a version."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 def order_of(name: str) -> tuple[int, int]:

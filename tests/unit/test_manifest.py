@@ -1,24 +1,15 @@
 """Manifests of plans: written, read back, and each difference that matters said by itself."""
 
 import dataclasses
+import json
 from pathlib import PurePosixPath
 
 import pytest
 
-from tritongen.manifest import (
-    Builder,
-    LoadedBy,
-    load_manifest,
-    make_manifest,
-    manifest_path,
-    not_loadable,
-    other_tensorrt,
-    print_manifest,
-    read_manifest,
-    stale,
-)
+from tritongen.manifest import Builder, load_manifest, make_manifest, manifest_path, print_manifest, read_manifest
 from tritongen.recipe import PlanFile, PlanRecipe, Profile, Span
 from tritongen.releases import find_release
+from tritongen.staleness import LoadedBy, not_loadable, other_tensorrt, stale
 
 ONNX = PurePosixPath("model.onnx")
 RECIPE = PlanRecipe(
@@ -156,10 +147,30 @@ def test_hardware_compatible_plans_run_on_more_gpus(level, gpu, good):
         ("10.3.0.26", "25.08", "", True, ""),
         ("10.14.1.48", "25.08", "", True, "was built with TensorRT 10.14.1.48, and release 25.08 has 10.13.2.6"),
         ("10.16.1.11", "26.07", "", True, "was built with TensorRT 10.16.1.11, and release 26.07 has 11.1.0.106"),
-        # The table says 10.13.2.6; the image itself knows better.
+        # The table says 10.13.2.6; the image itself knows the last number better.
         ("10.13.2.7", "25.08", "25.08", False, ""),
+        ("10.13.2.7", "25.08", "", False, "was built with TensorRT 10.13.2.7, and release 25.08 has 10.13.2.6"),
+        # The -trtllm image of a release has another TensorRT than the one that Triton is served from.
+        (
+            "10.11.0.33",
+            "25.08",
+            "25.08",
+            False,
+            "was built with TensorRT 10.11.0.33 (the -trtllm image of release 25.08), and the -py3 image of release 25.08 has 10.13.2.6",
+        ),
+        ("10.11.0.33", "25.08", "25.08", True, ""),
+        (
+            "10.10.0.31",
+            "25.07",
+            "25.07",
+            False,
+            "was built with TensorRT 10.10.0.31 (the -trtllm image of release 25.07), and the -py3 image of release 25.07 has 10.11.0.33 or newer",
+        ),
+        ("10.12.0.1", "25.07", "25.07", False, ""),
         # Not known exactly: at least that of the release before.
         ("10.11.0.33", "25.07", "", False, ""),
+        # And at most that of the release after.
+        ("11.1.0.106", "25.07", "", False, "was built with TensorRT 11.1.0.106, and release 25.07 has 10.11.0.33 or newer"),
         ("10.3.0.26", "25.07", "", False, "was built with TensorRT 10.3.0.26, and release 25.07 has 10.11.0.33 or newer"),
         ("10.11.0.33", "25.07", "25.06", False, "was built with TensorRT 10.11.0.33 (release 25.06), and release 25.07 has 10.11.0.33 or newer"),
         ("10.11.0.33", "25.07", "25.06", True, ""),
@@ -186,8 +197,14 @@ def test_two_releases_with_the_same_tensorrt_share_a_plan():
         ("{}", "no manifest"),
         ('{"fingerprint": 3}', "format None"),
         (print_manifest(MANIFEST).replace('"format": 1', '"format": 2'), "format 2"),
-        (print_manifest(MANIFEST).replace('"kind": "tensorrt"', '"kind": 3'), "damaged: kind"),
-        (print_manifest(MANIFEST).replace('"options": {', '"other": {'), "damaged: options"),
+        (print_manifest(MANIFEST).replace('"kind": "tensorrt"', '"kind": 3'), "by hand: kind"),
+        (print_manifest(MANIFEST).replace('"options": {', '"other": {'), "by hand: options"),
+        (print_manifest(MANIFEST).replace('"tf32": true', '"tf32": false'), "by hand: options"),
+        (print_manifest(MANIFEST).replace("10.13.2.6", ""), "by hand: tensorrt"),
+        (print_manifest(MANIFEST).replace("10.13.2.6", "10"), "by hand: tensorrt"),
+        (print_manifest(MANIFEST).replace('"8.6"', '"x"'), "by hand: compute_capability"),
+        (json.dumps(json.loads(print_manifest(MANIFEST))), "edited by hand, or written anew by another program"),
+        (print_manifest(MANIFEST).replace('"format": 1', '"format": true'), "edited by hand"),
     ],
 )
 def test_what_is_no_manifest_is_refused_in_words(text, reason):

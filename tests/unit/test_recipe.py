@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tritongen.recipe import PlanFile, PlanRecipe, Profile, Span, print_recipes, read_recipes
+from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, Profile, Span, load_recipes, print_recipes, read_recipes
 
 FULL = PlanRecipe(
     model="m",
@@ -65,9 +65,9 @@ def test_every_field_of_a_recipe_is_known_to_change_the_plan_or_not_to() -> None
 
 
 def test_precision_is_a_flag_only_where_the_file_does_not_decide() -> None:
-    assert FULL.precision_flags == ("FP16",)
-    assert dataclasses.replace(FULL, strongly_typed=True).precision_flags == ()
-    assert dataclasses.replace(FULL, precision="tf32").precision_flags == ()
+    assert FULL.precision_flags(10) == ("FP16",)
+    assert dataclasses.replace(FULL, strongly_typed=True).precision_flags(10) == ()
+    assert dataclasses.replace(FULL, precision="tf32").precision_flags(10) == ()
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,71 @@ def test_precision_is_a_flag_only_where_the_file_does_not_decide() -> None:
         (json.dumps({"format": 2, "recipes": []}), "format 2"),
         (json.dumps({"format": 1, "recipes": [{"model": "m"}]}), "damaged"),
         (json.dumps({"format": 1, "recipes": [3]}), "damaged"),
-        (print_recipes([FULL]).replace('"tf32": true', '"tf32": "perhaps"'), "recipes.0.tf32 in it is damaged"),
+        (print_recipes([FULL]).replace('"tf32": true', '"tf32": "perhaps"'), "damaged: recipes.0.tf32: "),
         (print_recipes([FULL]).replace('"onnx": "3/', '"onnx": "4/'), "no hash of 4/model.onnx"),
+        (print_recipes([FULL, FULL]), "2 recipes of version 3"),
     ],
 )
 def test_what_is_no_file_of_recipes_is_refused_in_words(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         read_recipes(text)
+
+
+WRONG = {
+    "model": "../m",
+    "version": 0,
+    "plans": (),
+    "onnx": PurePosixPath("/etc/passwd"),
+    "files": {PurePosixPath("3/model.onnx"): "ab"},
+    "profiles": (Profile({"x": Span((1, 3), (4, 3), (2, 3))}),),
+    "precision": "fp8",
+    "strongly_typed": 1,
+    "tf32": "true",
+    "workspace_bytes": -1,
+    "optimization_level": 6,
+    "version_compatible": None,
+    "hardware_compatibility": "all",
+    "strip": "no",
+    "refit": 0,
+    "plugins": ("",),
+    "dla_core": -1,
+    "gpu_fallback": [],
+    "release": "latest",
+}
+
+
+@pytest.mark.parametrize("key", [field.name for field in dataclasses.fields(PlanRecipe)])
+def test_no_value_of_a_recipe_is_taken_unseen(key: str) -> None:
+    with pytest.raises(ValueError, match="it is damaged"):
+        read_recipes(print_recipes([dataclasses.replace(FULL, **{key: WRONG[key]})]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plans": (PlanFile("../model.plan"),)},
+        {"plans": (PlanFile("model.plan", "86"),)},
+        {"plans": (PlanFile("model.plan", timing_cache="/tmp/timing.cache"),)},
+        {"plans": (PlanFile("model.plan"), PlanFile("model.plan"))},
+        {"files": {**FULL.files, PurePosixPath("../weights.bin"): "ab" * 32}},
+        {"files": {**FULL.files, PurePosixPath("4/weights.bin"): "ab" * 32}},
+        {"profiles": (Profile({"x": Span((1,), (1, 2), (1,))}),)},
+        {"profiles": (Profile({"x": Span((-1,), (1,), (1,))}),)},
+        {"profiles": (Profile({"x": Span((1,), (1,), (1 << 63,))}),)},
+        {"version": 1 << 63},
+    ],
+)
+def test_a_recipe_neither_leads_out_of_its_folder_nor_contradicts_itself(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="it is damaged"):
+        read_recipes(print_recipes([dataclasses.replace(FULL, **change)]))
+
+
+def test_recipes_of_another_model_are_none_of_this_one(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / RECIPES).write_text(print_recipes([FULL]))
+    with pytest.raises(ValueError, match="recipes of 'm', and lies in the folder of 'other'"):
+        load_recipes(tmp_path / "other" / RECIPES)
+    assert load_recipes(tmp_path / "m" / RECIPES) == ()
 
 
 def test_the_same_model_in_another_version_folder_makes_the_same_plan() -> None:

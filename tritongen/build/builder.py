@@ -6,8 +6,10 @@ Two steps, so that all that TensorRT is given can be looked at before it is buil
 
 from __future__ import annotations
 
+import re
+import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,13 +17,31 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tritongen.build.callbacks import Progress, make_log, make_monitor
 from tritongen.build.libraries import Library
 from tritongen.build.network import misfits, parse
-from tritongen.build.options import add_profile, configure, network_flags
+from tritongen.build.options import add_profile, configure, idle_precision, network_flags
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import EnvironmentProblem, ModelFileError
 from tritongen.recipe import PlanRecipe
 
 if TYPE_CHECKING:
     import tensorrt
+
+
+_REMEDIES = tuple(
+    (re.compile(cause, re.IGNORECASE), hint)
+    for cause, hint in (
+        (r"must be equal", "give these dimensions the same sizes in shapes and tensorrt.profiles, or each a name of its own in the ONNX file"),
+        (r"profile|kMIN|kOPT|kMAX", "check shapes and tensorrt.profiles against what the graph does with these dimensions"),
+        (
+            r"workspace|could not find any implementation",
+            "raise tensorrt.build.max_workspace_size, or leave it out; else use backend: onnxruntime",
+        ),
+        (
+            r"out of memory|OutOfMemory|bad_alloc|MemoryError|allocat",
+            "free memory of the GPU and of this machine, or lower batching.max",
+        ),
+    )
+)
+"""What helps against what TensorRT says of a build that failed; the first that fits."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,7 @@ class Definition:
 
     def build(self, progress: Progress, stop: threading.Event) -> Built:
         """The plan; the build ends at its next step once `stop` is set. Raises ModelFileError where there is none."""
-        notes = self._use_timing_cache()
+        notes = [*idle_precision(self.library, self.job.recipe), *self._use_timing_cache()]
         self.config.progress_monitor = make_monitor(self.library, progress, stop)
         try:
             made = self.builder.build_serialized_network(self.network, self.config)
@@ -117,7 +137,7 @@ class Definition:
     def _failure(self) -> Diagnostic:
         reasons = "; ".join(dict.fromkeys(self.errors)) or "it gives no reason"
         recipe = self.job.recipe
-        hint = "free memory of the GPU or raise max_workspace_size where that is the reason, else serve this model with backend: onnxruntime"
+        hint = next((hint for cause, hint in _REMEDIES if cause.search(reasons)), "serve this model with backend: onnxruntime and accelerator: tensorrt")
         if self.library.is_rtx and (recipe.refit or recipe.strip or recipe.version_compatible):
             hint = "without a GPU, TensorRT-RTX builds no refittable, stripped or version-compatible plan: try it without these options"
         return Diagnostic("TG092", f"{self.library.title} built no plan: {reasons}", Location(str(self.job.onnx)), "there is no plan", hint, recipe.model)
@@ -141,10 +161,12 @@ class TensorRTBuilder:
         """
         stop = threading.Event()
         with ThreadPoolExecutor(1, "tritongen-build") as pool:
+            build = pool.submit(lambda: self.define(job).build(progress, stop))
             try:
-                return pool.submit(lambda: self.define(job).build(progress, stop)).result()
+                return build.result()
             except BaseException:
                 stop.set()
+                _outlast(build)
                 raise
 
     def define(self, job: Job) -> Definition:
@@ -171,6 +193,23 @@ class TensorRTBuilder:
             raise ModelFileError(found)
         errors.clear()
         return definition
+
+
+def _outlast(build: Future[Built]) -> None:
+    """Wait until a build that was told to stop has stopped, whoever asks again meanwhile: a process that ends while the library works crashes.
+
+    From the second Ctrl-C on, the next one kills the process as it kills any other: the library's next step can be long in coming.
+    """
+    earlier = None
+    try:
+        while not build.done():
+            try:
+                wait([build])
+            except KeyboardInterrupt:
+                earlier = earlier or signal.signal(signal.SIGINT, signal.SIG_DFL)
+    finally:
+        if earlier is not None:
+            signal.signal(signal.SIGINT, earlier)
 
 
 def _buffer(memory: Any) -> memoryview:

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from tritongen.errors import EnvironmentProblem, MissingExtra
+from tritongen.recipe import TYPED_ALWAYS
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 
 _OLDEST = 10
@@ -32,6 +33,16 @@ class Library:
     def is_rtx(self) -> bool:
         """Whether it is TensorRT-RTX."""
         return self.kind == TENSORRT_RTX
+
+    @property
+    def tensorrt_major(self) -> int:
+        """The major version of TensorRT that it takes precision as; TensorRT-RTX has strongly typed networks only, as TensorRT from 11 on."""
+        return TYPED_ALWAYS if self.is_rtx else int(self.version.split(".")[0])
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """The compute capabilities that TensorRT-RTX builds for, such as `8.6`."""
+        return tuple(f"{name[2:-1]}.{name[-1]}" for name in self.module.ComputeCapability.__members__ if name.startswith("SM"))
 
     def member(self, enum: str, name: str) -> Any:
         """The member `name` of an enum; None where this version has none of that name."""
@@ -60,6 +71,14 @@ def load_library(kind: str, *, instead: str = "") -> Library:
     except (ImportError, OSError, RuntimeError) as error:
         raise EnvironmentProblem(f"{name} is installed and cannot be loaded: {error}", hint=instead) from error
     return _checked(kind, module, extra, oldest, instead)
+
+
+def installed_version(kind: str) -> str:
+    """The version of the library of this kind; empty where there is none that can be used."""
+    try:
+        return load_library(kind).version
+    except EnvironmentProblem:
+        return ""
 
 
 def _checked(kind: str, module: ModuleType, extra: str, oldest: int, instead: str) -> Library:

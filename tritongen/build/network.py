@@ -62,9 +62,20 @@ def misfits(network: tensorrt.INetworkDefinition, recipe: PlanRecipe, path: Path
 
 def _misfits(known: dict[str, tensorrt.ITensor], profile: Profile) -> Iterator[tuple[str, str]]:
     again = "render the spec again: the recipe was made for another ONNX file"
-    for name in sorted({*profile.shapes, *profile.values} - known.keys()):
-        yield f"the network has no input '{name}'", again
+    missing = {*profile.shapes, *profile.values} - known.keys()
+    # The parser gives an input that is an output, too, another name: no client would know it.
+    passed_on = {f"__{name}": name for name in missing if f"__{name}" in known}
+    for name in sorted(missing):
+        if name in passed_on.values():
+            yield (
+                f"input '{name}' of the ONNX file is one of its outputs, too, for which TensorRT gives the input another name",
+                "put an Identity node between the input and that output in the ONNX file, or remove the output",
+            )
+        else:
+            yield f"the network has no input '{name}'", again
     for name, tensor in known.items():
+        if name in passed_on:
+            continue
         dims = tuple(tensor.shape[axis] for axis in range(len(tensor.shape)))
         span = profile.shapes.get(name)
         if span is None and -1 in dims:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tritongen.build.libraries import Library
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.recipe import PlanRecipe, Profile, Span
+from tritongen.recipe import TYPED_SINCE, PlanRecipe, Profile, Span
 
 if TYPE_CHECKING:
     import tensorrt
@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 Refuse = Callable[[str, str], None]
 """Takes what an option cannot do here, and what to do about it."""
 
-_SINCE_11 = "TensorRT 11 takes precision from the types in the ONNX file only: write precision: fp16, which converts the file, or convert it yourself"
-
 
 def network_flags(library: Library, recipe: PlanRecipe) -> int:
     """The flags for `create_network`. From TensorRT 11 on, and in TensorRT-RTX, every network is strongly typed, flag or none."""
     typed = library.member("NetworkDefinitionCreationFlag", "STRONGLY_TYPED")
-    return 1 << int(typed) if recipe.strongly_typed and typed is not None else 0
+    return 1 << int(typed) if recipe.has_binding_types(library.tensorrt_major) else 0
 
 
 def configure(
@@ -39,10 +37,10 @@ def configure(
         config.builder_optimization_level = recipe.optimization_level
     if not recipe.tf32:
         config.clear_flag(library.member("BuilderFlag", "TF32"))
-    for name, hint in _flags(recipe):
+    for name in builder_flags(recipe, library.tensorrt_major):
         flag = library.member("BuilderFlag", name)
         if flag is None:
-            refuse(f"{library.title} has no builder flag {name}", hint)
+            refuse(f"{library.title} has no builder flag {name}", "remove the option from tensorrt.build, or build with another version")
         else:
             config.set_flag(flag)
     # TensorRT-RTX takes no such level: its plans are for several kinds of GPU, named or all.
@@ -56,10 +54,9 @@ def configure(
     return found
 
 
-def _flags(recipe: PlanRecipe) -> Iterator[tuple[str, str]]:
-    """The names of flags to set, with what to do where there is no such flag."""
-    for name in recipe.precision_flags:
-        yield name, _SINCE_11
+def builder_flags(recipe: PlanRecipe, tensorrt_major: int) -> Iterator[str]:
+    """The names of the builder's flags that a recipe asks for."""
+    yield from recipe.precision_flags(tensorrt_major)
     for wanted, name in (
         (recipe.version_compatible, "VERSION_COMPATIBLE"),
         (recipe.refit, "REFIT"),
@@ -67,7 +64,14 @@ def _flags(recipe: PlanRecipe) -> Iterator[tuple[str, str]]:
         (recipe.dla_core is not None and recipe.gpu_fallback, "GPU_FALLBACK"),
     ):
         if wanted:
-            yield name, "remove the option from tensorrt.build, or build with another version"
+            yield name
+
+
+def idle_precision(library: Library, recipe: PlanRecipe) -> list[str]:
+    """What a user should know of a precision that this library takes from the file's types alone."""
+    if recipe.strongly_typed or recipe.precision_flags(library.tensorrt_major) or not recipe.precision_flags(TYPED_SINCE):
+        return []
+    return [f"precision {recipe.precision} has no effect: {library.title} computes in the types that the ONNX file has"]
 
 
 def _use_dla(library: Library, builder: tensorrt.Builder, config: tensorrt.IBuilderConfig, core: int, refuse: Refuse) -> None:
@@ -92,16 +96,22 @@ def _load_plugins(library: Library, builder: tensorrt.Builder, recipe: PlanRecip
                 refuse(f"the plugin library {path} cannot be loaded", "check the path, and that it was built for this TensorRT")
 
 
+def unknown_capability(library: Library, capabilities: Iterable[str]) -> tuple[str, str] | None:
+    """What TensorRT-RTX of this version builds nothing for, and what to do; None where it builds for all of them."""
+    unknown = [each for each in capabilities if each not in library.capabilities]
+    if not unknown:
+        return None
+    return f"{library.title} builds nothing for compute capability {', '.join(unknown)}", f"it knows {', '.join(library.capabilities)}"
+
+
 def _target(library: Library, config: Any, capabilities: tuple[str, ...], refuse: Refuse) -> None:
     """Name the GPUs that TensorRT-RTX builds for; without names its plan is for all that it knows."""
-    members = {each: library.member("ComputeCapability", f"SM{each.replace('.', '')}") for each in capabilities}
-    for each in (each for each, member in members.items() if member is None):
-        known = [name[2:-1] + "." + name[-1] for name in library.module.ComputeCapability.__members__ if name.startswith("SM")]
-        refuse(f"{library.title} builds nothing for compute capability {each}", f"it knows {', '.join(known)}")
-    if None not in members.values():
-        config.num_compute_capabilities = len(members)
-        for index, member in enumerate(members.values()):
-            config.set_compute_capability(member, index)
+    if problem := unknown_capability(library, capabilities):
+        refuse(*problem)
+        return
+    config.num_compute_capabilities = len(capabilities)
+    for index, each in enumerate(capabilities):
+        config.set_compute_capability(library.member("ComputeCapability", f"SM{each.replace('.', '')}"), index)
 
 
 def add_profile(library: Library, builder: tensorrt.Builder, config: tensorrt.IBuilderConfig, profile: Profile) -> tensorrt.IOptimizationProfile:

@@ -56,6 +56,18 @@ class Building:
     outcomes: tuple[Outcome, ...]
 
     @property
+    def unserved(self) -> tuple[str, ...]:
+        """What has no plan for the GPU of this machine, though it has some for others; as sentences without their full stop."""
+        kinds: dict[tuple[str, int], list[Wanted]] = {}
+        for outcome in self.outcomes:
+            kinds.setdefault((outcome.wanted.recipe.model, outcome.wanted.recipe.version), []).append(outcome.wanted)
+        return tuple(
+            f"model {model}, version {version}: no plan is for this machine; {'; '.join(each.elsewhere for each in plans)}"
+            for (model, version), plans in kinds.items()
+            if all(each.elsewhere for each in plans)
+        )
+
+    @property
     def problems(self) -> tuple[Diagnostic, ...]:
         """All that stood against any plan."""
         return tuple(problem for outcome in self.outcomes for problem in outcome.problems)

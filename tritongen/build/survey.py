@@ -10,12 +10,15 @@ from pathlib import Path, PurePosixPath
 from tritongen.build.device import Device
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
-from tritongen.manifest import LoadedBy, load_manifest, manifest_path, stale
-from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, read_recipes
-from tritongen.repository import file_sha256
+from tritongen.manifest import load_manifest, manifest_path
+from tritongen.recipe import RECIPES, RTX_PLAN, PlanFile, PlanRecipe, load_recipes
+from tritongen.releases import version_numbers
+from tritongen.repository import artifacts_beside, file_sha256, stamp_of
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
+from tritongen.staleness import LoadedBy, stale
 
 _AGAIN = "render the spec again"
+_MOVE = "remove the folder, or move it away"
 
 
 @dataclass(frozen=True)
@@ -53,29 +56,44 @@ class Wanted:
         return self.artifacts / self.plan.timing_cache
 
 
-def artifacts_root(root: Path) -> Path:
-    """Where files lie that Triton must not see, for the repository at `root`."""
-    return root.with_name(root.name + ".artifacts")
-
-
 def read_all_recipes(root: Path) -> dict[str, tuple[PlanRecipe, ...]]:
-    """The recipes beside the repository at `root`, by model. Raises RepositoryError (TG095) with every file that cannot be used."""
+    """The recipes beside the repository at `root`, by model: of the plans that the models' configs say are built on the target.
+
+    A file of recipes that lies there for a model that has no plan (any more) is none of them. Raises RepositoryError (TG095) with every file that cannot be
+    used.
+    """
+    artifacts = artifacts_beside(root)
+    if not artifacts.is_dir():
+        message = f"there is no {artifacts.name} beside this folder, where a render leaves the recipes of plans"
+        hint = "give the spec, or the folder of a repository that it was rendered to"
+        raise RepositoryError([Diagnostic("TG095", message, Location(str(root)), hint=hint)])
     found: dict[str, tuple[PlanRecipe, ...]] = {}
     problems = []
-    if not artifacts_root(root).is_dir():
-        message = f"there is no {artifacts_root(root).name} beside this folder, where a render leaves the recipes of plans"
-        problems.append(Diagnostic("TG095", message, Location(str(root)), hint="give the spec, or the folder of a repository that it was rendered to"))
-    for path in sorted(artifacts_root(root).glob(f"*/{RECIPES}")):
+    for path in sorted(artifacts.glob(f"*/{RECIPES}")):
+        name = path.parent.name
         try:
-            found[path.parent.name] = read_recipes(path.read_text(encoding="utf-8"))
+            kept = _kept_plans(root / name)
+            recipes = load_recipes(path) if kept else ()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            problems.append(
-                Diagnostic("TG095", f"the recipes of plans cannot be used: {reason}", Location(str(path)), "no plan of this model can be built", _AGAIN)
-            )
+            message = f"the recipes of plans cannot be used: {reason}"
+            problems.append(Diagnostic("TG095", message, Location(str(path)), "no plan of this model can be built", _AGAIN, name))
+        else:
+            wanted = {PurePosixPath(str(recipe.version), plan.name): recipe for recipe in recipes for plan in recipe.plans}
+            if strangers := sorted({str(path) for path in {*wanted} ^ kept}):
+                message = f"the recipes of plans and the model's config name different plans: {', '.join(strangers)}"
+                problems.append(Diagnostic("TG095", message, Location(str(path)), "no plan of this model can be built", _AGAIN, name))
+            elif recipes:
+                found[name] = recipes
     if problems:
         raise RepositoryError(problems)
     return found
+
+
+def _kept_plans(folder: Path) -> frozenset[PurePosixPath]:
+    """The plans that a model's config says are made on the target, by path in its folder. Raises OSError."""
+    stamp = stamp_of(folder)
+    return frozenset(stamp.kept) if stamp is not None else frozenset()
 
 
 def survey(
@@ -83,6 +101,7 @@ def survey(
     recipes: Mapping[str, Sequence[PlanRecipe]],
     kind: str,
     *,
+    version: str = "",
     device: Device | None = None,
     capabilities: tuple[str, ...] = (),
     force: bool = False,
@@ -93,6 +112,7 @@ def survey(
         root: the repository's folder.
         recipes: by model.
         kind: `tensorrt` or `tensorrt-rtx`.
+        version: that of TensorRT-RTX here, which alone loads its plans; empty where it is not known. Plans of TensorRT are the release's.
         device: the GPU of this machine, for `tensorrt`; None where there is none.
         capabilities: for `tensorrt-rtx`, the GPUs to build for.
         force: build what is good, too.
@@ -101,26 +121,34 @@ def survey(
     """
     listed = (wanted for model in recipes.values() for recipe in model for wanted in _wanted(root, recipe, kind, capabilities))
     try:
-        return tuple(_judged(wanted, device, force=force) for wanted in listed)
+        return tuple(_judged(wanted, version, device, force=force) for wanted in listed)
     except OSError as error:
         raise RepositoryError([disk_problem(error, "read")]) from error
 
 
-def check_files(wanted: Wanted) -> None:
-    """Raise RepositoryError (TG095) with every file that is another than the recipe was made for: a manifest would say what is not so. Raises OSError, too."""
-    problems = [
+def check_files(wanted: Wanted) -> tuple[Diagnostic, ...]:
+    """Every file that is not there, or is another than the recipe was made for (TG095): a manifest would say what is not so. Raises OSError.
+
+    And every folder that lies where a file is to be written (TG096), which would be found only once all is built.
+    """
+    faults = {path: _fault(wanted.artifacts / path, sha256) for path, sha256 in wanted.recipe.files.items()}
+    return tuple(
+        Diagnostic("TG095", f"{path} {fault}", Location(str(wanted.artifacts / path)), "the plan cannot be built", _AGAIN, wanted.recipe.model)
+        for path, fault in faults.items()
+        if fault
+    ) + tuple(
         Diagnostic(
-            "TG095",
-            f"{path} is not the file that the recipe of the plan was made for",
-            Location(str(wanted.artifacts / path)),
-            hint=_AGAIN,
-            model=wanted.recipe.model,
+            "TG096", f"{path} is a folder, and a file is to be written there", Location(str(path)), "the plan cannot be placed", _MOVE, wanted.recipe.model
         )
-        for path, sha256 in wanted.recipe.files.items()
-        if file_sha256(wanted.artifacts / path) != sha256
-    ]
-    if problems:
-        raise RepositoryError(problems)
+        for path in (wanted.path, wanted.manifest, wanted.timing_cache)
+        if path.is_dir()
+    )
+
+
+def _fault(path: Path, sha256: str) -> str:
+    if not path.is_file():
+        return "is not there, and the plan is built from it"
+    return "" if file_sha256(path) == sha256 else "is not the file that the recipe of the plan was made for"
 
 
 def disk_problem(error: OSError, what: str, model: str = "") -> Diagnostic:
@@ -132,31 +160,30 @@ def disk_problem(error: OSError, what: str, model: str = "") -> Diagnostic:
 
 
 def _wanted(root: Path, recipe: PlanRecipe, kind: str, capabilities: tuple[str, ...]) -> Iterator[Wanted]:
-    artifacts = artifacts_root(root) / recipe.model
+    artifacts = artifacts_beside(root) / recipe.model
     if kind == TENSORRT_RTX:
         # One plan serves several kinds of GPU. It lies where Triton never looks: its tensorrt backend cannot load it.
-        names = capabilities or tuple(plan.compute_capability for plan in recipe.plans if plan.compute_capability)
-        name = PurePosixPath(recipe.plans[0].name)
-        plan = PlanFile(f"{name.stem.partition('.')[0]}.rtx{name.suffix}")
+        names = _ordered(capabilities) or tuple(plan.compute_capability for plan in recipe.plans if plan.compute_capability)
+        plan = PlanFile(RTX_PLAN)
         yield Wanted(recipe, plan, artifacts / str(recipe.version) / plan.name, artifacts, kind, names)
         return
     for plan in recipe.plans:
         yield Wanted(recipe, plan, root / recipe.model / str(recipe.version) / plan.name, artifacts, kind)
 
 
-def _judged(wanted: Wanted, device: Device | None, *, force: bool) -> Wanted:
+def _judged(wanted: Wanted, version: str, device: Device | None, *, force: bool) -> Wanted:
     here = device.compute_capability if device else ""
     meant = wanted.plan.compute_capability
     elsewhere = (
         f"it is for a GPU of compute capability {meant}, and this one has {here}" if wanted.kind == TENSORRT and meant and here and meant != here else ""
     )
-    reasons = tuple(_reasons(wanted, "" if elsewhere else here))
+    reasons = tuple(_reasons(wanted, version, "" if elsewhere else here))
     if not reasons and force and not elsewhere:
         reasons = ("is built again, since --force is given",)
     return dataclasses.replace(wanted, reasons=reasons, elsewhere=elsewhere)
 
 
-def _reasons(wanted: Wanted, compute_capability: str) -> Iterator[str]:
+def _reasons(wanted: Wanted, version: str, compute_capability: str) -> Iterator[str]:
     """Why the plan is not good as it is, as clauses about it."""
     if not wanted.path.is_file():
         yield "is not there"
@@ -169,13 +196,19 @@ def _reasons(wanted: Wanted, compute_capability: str) -> Iterator[str]:
     if manifest is None:
         yield "has no manifest, so that nobody knows what it was built from"
         return
-    loader = LoadedBy(release=wanted.recipe.target if wanted.kind == TENSORRT else None, compute_capability=compute_capability, kind=wanted.kind)
+    release = wanted.recipe.target if wanted.kind == TENSORRT else None
+    loader = LoadedBy(release, tensorrt=version, compute_capability=compute_capability, kind=wanted.kind)
     yield from stale(manifest, wanted.recipe, wanted.plan, loader)
     asked = capability_text(wanted.capabilities)
     if wanted.kind == TENSORRT_RTX and manifest.builder.compute_capability != asked:
         yield f"was built for {manifest.builder.compute_capability or 'all GPUs'}, and {asked or 'all GPUs'} are asked for"
     if manifest.sha256 != file_sha256(wanted.path):
         yield "was changed since it was built"
+
+
+def _ordered(capabilities: Sequence[str]) -> tuple[str, ...]:
+    """Compute capabilities in ascending order, each once: in which order they are asked for makes no other plan."""
+    return tuple(sorted({*capabilities}, key=version_numbers))
 
 
 def capability_text(capabilities: Sequence[str]) -> str:

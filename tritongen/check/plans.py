@@ -8,14 +8,11 @@ from pathlib import Path
 
 from tritongen.errors import ModelFileError
 from tritongen.manifest import Manifest, load_manifest, manifest_path
-from tritongen.recipe import RECIPES, PlanRecipe, read_recipes
+from tritongen.recipe import RECIPES, PlanRecipe, load_recipes
 from tritongen.repository import file_sha256
 from tritongen.rules.context import BuiltPlan, ModelContext
 from tritongen.signature.modelfile import opened
 from tritongen.signature.plan import HEADER_BYTES, PlanHeader, read_plan_header
-
-_MOST_BYTES = 1 << 24
-"""A larger file of recipes is not read: nobody wrote one."""
 
 
 def built_plans(context: ModelContext) -> dict[str, BuiltPlan]:
@@ -49,12 +46,8 @@ def _built(path: Path, manifest_file: Path, which: tuple[int, str], recipes: tup
 
 def _recipes(path: Path) -> tuple[tuple[PlanRecipe, ...], str]:
     """The recipes in a file, and why there are none though the file is there."""
-    if not path.is_file():
-        return (), ""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            return (), f"the recipes {path} are larger than {_MOST_BYTES:,} bytes, and were not read"
-        return read_recipes(path.read_text(encoding="utf-8")), ""
+        return load_recipes(path), ""
     except (ValueError, OSError) as error:
         return (), f"the recipes {path} cannot be used: {_reason(error)}"
 

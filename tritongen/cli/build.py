@@ -51,27 +51,44 @@ class CapabilityType(click.ParamType[str]):
     metavar="M.N",
     help="With tensorrt-rtx: a kind of GPU to build for; may be given several times. Default: those of the spec, else all.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one object on stdout, at the end.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one object on stdout, at the end, whatever the exit code.",
+)
 @prove_limit
 def command(target: Path, models: tuple[str, ...], force: bool, dry_run: bool, kind: str, capabilities: tuple[str, ...], form: str, prove_limit: int) -> int:
     """Build the TensorRT plans of SPEC that are missing or stale, in this process.
 
     SPEC is a spec file, which is rendered first, or the folder of a rendered repository. A plan that was built from the same file, in the same way, by the
     TensorRT of the release is left as it is. Exit code 0 where every plan that can be built here is good, 1 in a dry run that would build one, 2 where one
-    cannot be built, 3 where TensorRT or a GPU is not here.
+    cannot be built, 3 where TensorRT or a GPU is not here, or where no plan is for this GPU.
     """
     from tritongen.build import State
     from tritongen.cli.build_progress import JsonAudience, TextAudience
-    from tritongen.errors import InputError
+    from tritongen.errors import EnvironmentProblem, InputError, TritongenError
     from tritongen.report.building import format_json, format_nothing
     from tritongen.workflow.building import Request, build_plans
 
     audience: Audience = JsonAudience() if form == "json" else TextAudience()
-    building = build_plans(target, Request(kind, models, capabilities, force, dry_run, prove_limit), audience)
+    try:
+        building = build_plans(target, Request(kind, models, capabilities, force, dry_run, prove_limit), audience)
+    except TritongenError as error:
+        if form == "json":
+            click.echo(format_json(error), nl=False)
+        raise
     if form == "json":
         click.echo(format_json(building), nl=False)
     elif not building.outcomes:
         click.echo(format_nothing(building))
     if building.problems:
         raise InputError(building.problems)
-    return 1 if any(outcome.state is State.WANTED for outcome in building.outcomes) else 0
+    if any(outcome.state is State.WANTED for outcome in building.outcomes):
+        return 1
+    if building.unserved:
+        hint = "add its compute capability to tensorrt.build.compute_capabilities in the spec, and render again"
+        raise EnvironmentProblem("; ".join(building.unserved), hint=hint)
+    return 0

@@ -33,18 +33,22 @@ class SizeType(click.ParamType[int]):
 
     name = "size"
 
+    def __init__(self, *, least: int = 0) -> None:
+        self._least = least
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The size in bytes."""
         from tritongen.spec.units import parse_size
 
         if isinstance(value, int):
             return value
-        if value == "0":
-            return 0
         try:
-            return parse_size(value)
+            size = 0 if value == "0" else parse_size(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if size < self._least:
+            self.fail(f"{value} is too small: at least {self._least} byte{'s' * (self._least != 1)}", param, ctx)
+        return size
 
 
 prove_limit = click.option(

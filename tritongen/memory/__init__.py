@@ -4,6 +4,17 @@
 """
 
 from tritongen.memory.estimate import Estimate, GpuEstimate, ModelEstimate, Placement, Share, estimate_memory, largest_fitting
-from tritongen.memory.graph import Footprint, footprint
+from tritongen.memory.graph import Footprint, footprint, known_weights
 
-__all__ = ["Estimate", "Footprint", "GpuEstimate", "ModelEstimate", "Placement", "Share", "estimate_memory", "footprint", "largest_fitting"]
+__all__ = [
+    "Estimate",
+    "Footprint",
+    "GpuEstimate",
+    "ModelEstimate",
+    "Placement",
+    "Share",
+    "estimate_memory",
+    "footprint",
+    "known_weights",
+    "largest_fitting",
+]

@@ -44,8 +44,8 @@ class ModelEstimate:
         name: of the model, with the version where several are served.
         batch: the largest batch; 0 for a model without batching.
         placements: where its copies are; none on the CPU.
-        at: its footprint at a batch size.
-        footprint: that at `batch`; None where it is not known.
+        footprint: what it needs at `batch`; where that cannot be told, what it needs at least.
+        at: its footprint at a batch size; None where that cannot be told.
         unknown: what is not known about it, in sentences.
         shares_weights: whether copies on one GPU have their weights in common.
         slack: memory that an allocator takes for the activations, as a multiple of them.
@@ -55,18 +55,18 @@ class ModelEstimate:
     name: str
     batch: int
     placements: tuple[Placement, ...]
-    at: Callable[[int], Footprint] = field(repr=False, compare=False)
-    footprint: Footprint | None = None
+    footprint: Footprint
+    at: Callable[[int], Footprint] | None = field(default=None, repr=False, compare=False)
     unknown: tuple[str, ...] = ()
     shares_weights: bool = False
     slack: int = 1
     workspace: int | None = None
 
-    def on(self, gpu: int | None, footprint: Footprint | None) -> Share | None:
-        """What it takes of one GPU (None: one that no placement names); None where it has no copy there, or its footprint is not known."""
+    def on(self, gpu: int | None, footprint: Footprint) -> Share | None:
+        """What it takes of one GPU (None: one that no placement names); None where it has no copy there."""
         here = [placement for placement in self.placements if not placement.gpus or gpu in placement.gpus]
         copies = sum(placement.copies for placement in here)
-        if not copies or footprint is None:
+        if not copies:
             return None
         contexts = sum(placement.copies * placement.contexts for placement in here)
         scratch = footprint.scratch if self.workspace is None else min(footprint.scratch, self.workspace)
@@ -118,7 +118,8 @@ class Estimate:
         models: all of them, those on the CPU too.
         gpus: those that the spec names, and one for the others where copies run on every GPU.
         memory: bytes of a GPU; None where nobody said.
-        largest: for each model with a batch, the largest one that fits beside the others as they are; 0 where not even 1 does. Empty without `memory`.
+        largest: for each model with a batch whose needs are known, the largest one that fits beside the others as they are; 0 where not even 1 does. Empty
+            without `memory`.
     """
 
     models: tuple[ModelEstimate, ...]
@@ -148,8 +149,8 @@ def estimate_memory(models: Sequence[ModelEstimate], memory: int | None) -> Esti
     everywhere = any(not placement.gpus for model in models for placement in model.placements)
     numbers: list[int | None] = [*named, *([None] if everywhere else [])]
     gpus = tuple(_on_gpu(gpu, models, {}) for gpu in numbers)
-    batched = [model for model in models if model.batch and model.placements and model.footprint is not None]
-    largest = {model.name: _largest(model, models, numbers, memory) for model in batched} if memory is not None else {}
+    batched = [model for model in models if model.batch and model.placements]
+    largest = {model.name: _largest(model, model.at, models, numbers, memory) for model in batched if model.at is not None} if memory is not None else {}
     return Estimate(tuple(models), gpus, memory, largest)
 
 
@@ -158,12 +159,11 @@ def _on_gpu(gpu: int | None, models: Iterable[ModelEstimate], changed: Mapping[s
     return GpuEstimate(gpu, shares, CONTEXT_BYTES + sum(share.total for share in shares.values()) if shares else 0)
 
 
-def _largest(model: ModelEstimate, models: Sequence[ModelEstimate], numbers: Sequence[int | None], memory: int) -> int:
+def _largest(model: ModelEstimate, at: Callable[[int], Footprint], models: Sequence[ModelEstimate], numbers: Sequence[int | None], memory: int) -> int:
     """The largest batch of a model with which all GPUs that it runs on hold what they are to hold."""
-    assert model.footprint is not None
 
     def total(batch: int) -> int:
-        changed = {model.name: model.footprint if batch == model.batch and model.footprint is not None else model.at(batch)}
+        changed = {model.name: model.footprint if batch == model.batch else at(batch)}
         return max((each.total for each in (_on_gpu(gpu, models, changed) for gpu in numbers) if model.name in each.shares), default=0)
 
     now, half = total(model.batch), total(max(1, model.batch // 2))

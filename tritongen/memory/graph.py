@@ -81,6 +81,22 @@ def footprint(path: Path, shapes: Mapping[str, Sequence[int]], *, float_bytes: i
     return Footprint(graph.weights, peak, graph.scratch, at, tuple(graph.unknown), graph.missing)
 
 
+def known_weights(path: Path, *, float_bytes: int = 4) -> Footprint:
+    """What the graph of the ONNX file at `path` needs whatever it is given: its weights, and nothing else. Arguments as for `footprint`, without shapes.
+
+    Raises:
+        ModelFileError: TG165 for a file that cannot be read.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(without_weights(path))
+    except (OSError, WireError, DecodeError) as error:
+        raise ModelFileError([problem("TG165", path, f"the graph cannot be read: {' '.join(str(error).split())}", "export the model again")]) from error
+    return Footprint(_Graph(model.graph, float_bytes).weights, 0, 0)
+
+
 class _Graph:
     """One graph whose shapes are inferred, and the memory of what is in it. `lost`: tensors around it whose size is not known."""
 

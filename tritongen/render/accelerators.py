@@ -8,10 +8,12 @@ from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.releases import DEFAULT_RELEASE, Release, find_release
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
+from tritongen.render.keys import is_stated
 from tritongen.render.onnxruntime import build_options, cache_options
 from tritongen.render.precision import heeds_precision_mode
 from tritongen.render.tensors import Sizes
+from tritongen.render.versions import served_versions
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.target import Target
@@ -45,6 +47,27 @@ def add_accelerator(
             tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings, asked=model.freeze or bool(model.shapes.keys() - sizes.keys())))
         folder = _engine_folder(model, target, release, digest, tensorrt.parameters)
         tensorrt.parameters.update(cache_options(model.onnxruntime.tensorrt, folder, release))
+
+
+def without_shared_engines(model: ModelSpec, versions: Sequence[int], findings: Findings) -> ModelSpec:
+    """The model with its engine cache off where several of its versions are served; says so.
+
+    They have one config and so one cache, in which ONNX Runtime finds engines by names and not by weights: one version could answer with another's engine.
+    `versions`: the version folders that there are, ascending.
+    """
+    served, provider = served_versions(model, versions), model.onnxruntime.tensorrt
+    if model.accelerator != "tensorrt" or len(served) < 2 or not provider.engine_cache:
+        return model
+    message = f"versions {', '.join(map(str, served))} are served, and would find each other's engines in the one cache that they have"
+    consequence = "it is switched off: every start, and every copy, builds all engines again before the model is ready"
+    hint = "serve one version (versions: {policy: latest, count: 1}), give each a model of its own, or write backend: tensorrt, with a plan for each"
+    key: Key = ("onnxruntime", "tensorrt", "engine_cache")
+    if is_stated(model, key):
+        findings.idle(key, f"engine_cache has no effect: {message}", consequence=consequence, hint=hint)
+    else:
+        findings.warning("TG129", ("versions",), f"there is no engine cache: {message}", consequence=consequence, hint=hint)
+    settings = model.onnxruntime.model_copy(update={"tensorrt": provider.model_copy(update={"engine_cache": False})})
+    return model.model_copy(update={"onnxruntime": settings})
 
 
 def _engine_folder(model: ModelSpec, target: Target, release: Release | None, digest: str, parameters: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from tritongen.batching import Batching, decide_batching
 from tritongen.modelconfig import ModelConfig, merge_overlay
 from tritongen.recipe import Profile
 from tritongen.releases import DEFAULT_RELEASE, find_release
-from tritongen.render.accelerators import add_accelerator
+from tritongen.render.accelerators import add_accelerator, without_shared_engines
 from tritongen.render.backends import BACKENDS
 from tritongen.render.caching import add_response_cache
 from tritongen.render.effects import effective
@@ -22,7 +22,7 @@ from tritongen.render.optional import add_optional_inputs, unbatched
 from tritongen.render.origins import check_overlay
 from tritongen.render.plans import add_tensorrt
 from tritongen.render.precision import judge_precision
-from tritongen.render.profiles import plan_profiles
+from tritongen.render.profiles import plan_profiles, sizes_key
 from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
 from tritongen.render.scheduling import add_scheduling, few_sizes
 from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks, shapes_hint
@@ -99,7 +99,7 @@ def compile_model(
     """
     backend = BACKENDS[model.backend]
     release = find_release(target.release) if target.release else DEFAULT_RELEASE
-    model = effective(model, signature, release, findings)
+    model = without_shared_engines(effective(model, signature, release, findings), versions, findings)
     check_overlay(model, findings)
     graph, signature = signature, as_requested(model, signature)
     batching = unbatched(model, _decide(model, signature, findings), findings)
@@ -107,16 +107,17 @@ def compile_model(
     typed = add_tensors(config, signature, batching, backend, release, findings)
     add_ragged(config, model, graph, batching, findings)
     add_optional_inputs(config, model, graph, backend, findings)
-    sizes = concrete_sizes(signature, batching, model.shapes, {name: array.shape for name, array in samples.items()}, findings)
+    sizes = _sizes(model, signature, batching, samples, findings)
     if "tensorrt" in (model.backend, model.accelerator):
-        check_symbols(signature, batching, sizes, findings)
+        given = {name: each for name, each in sizes.items() if name not in model.known_shapes or name in model.shapes}
+        check_symbols(signature, batching, given, findings)
     profiles = plan_profiles(model, signature, batching, sizes, findings)
     remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
     add_instances(config, model, server, len(profiles), findings)
     judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
-    add_tensorrt(config, model, signature, batching, sizes, len(profiles), findings)
+    add_tensorrt(config, model, signature, batching, sizes, profiles, release, findings)
     _check_plan(model, signature, batching, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)
@@ -155,8 +156,15 @@ def _decide(model: ModelSpec, signature: Signature, findings: Findings) -> Batch
     return batching
 
 
+def _sizes(model: ModelSpec, signature: Signature, batching: Batching, samples: Mapping[str, Array], findings: Findings) -> dict[str, Sizes]:
+    """The sizes of inputs; what the profiles of a plan say is judged there, each by itself."""
+    names = {*model.shapes, *(tensor.name for tensor in signature.inputs)}
+    shapes = {name: shape for name, shape in model.known_shapes.items() if name in names}
+    return concrete_sizes(signature, batching, shapes, {name: array.shape for name, array in samples.items()}, findings, lambda name: sizes_key(model, name))
+
+
 def _check_plan(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    if model.backend != "tensorrt" or model.ragged is not None or model.freeze or model.shapes.keys() - sizes.keys():
+    if model.backend != "tensorrt" or model.ragged is not None or model.freeze or model.known_shapes.keys() - sizes.keys():
         return  # there is none for ragged inputs, freeze has asked already, and with shapes that were refused, one that is missing is no news
     unknown = [tensor for tensor in signature.inputs if tensor.name not in sizes]
     if unknown:

@@ -281,4 +281,4 @@ def _asked(spec: Spec) -> Iterator[Mapping[str, Any]]:
     wanted = awaited_models(spec) or tuple(model.name for model in spec.models)
     for model in spec.models:
         if model.name in wanted:
-            yield {"name": model.name, "shapes": {name: sizes.opt for name, sizes in model.shapes.items()}}
+            yield {"name": model.name, "shapes": {name: sizes.opt for name, sizes in model.known_shapes.items()}}

@@ -5,13 +5,15 @@ Source: tensorrt_backend/src/instance_state.cc and model_state.cc; section on `o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.modelconfig import ModelOptimizationPolicy
+from tritongen.recipe import Profile
+from tritongen.releases import Release
 from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings, Key
 from tritongen.render.tensors import Sizes
@@ -20,19 +22,31 @@ from tritongen.spec import ModelSpec
 from tritongen.spec.plans import PlanBuild
 from tritongen.spec.tensorrt import CudaGraphs
 
+_AMPERE, _BLACKWELL = (8, 0), (10, 0)
+_DLA_CORES = 2
 _STRATEGY = "execution_context_allocation_strategy"
 _PRIORITIES = {"max": ModelOptimizationPolicy.PRIORITY_MAX, "min": ModelOptimizationPolicy.PRIORITY_MIN}
 
 
 def add_tensorrt(
-    config: Any, model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], profiles: int, findings: Findings
+    config: Any,
+    model: ModelSpec,
+    signature: Signature,
+    batching: Batching,
+    sizes: Mapping[str, Sizes],
+    profiles: Sequence[Profile],
+    release: Release | None,
+    findings: Findings,
 ) -> None:
     """Write what `tensorrt` says. Graphs need the size of every input; where one is not known, that is reported as the plan's own problem.
 
-    `profiles`: how many the plan has; 0 where it needs none, or where that is not known.
+    `profiles`: those of the plan; none where it needs none, or where they are not known.
     """
     settings = model.tensorrt
-    _check_profiles(model, max(profiles, 1), findings)
+    _check_profiles(model, max(len(profiles), 1), findings)
+    _say_equal(profiles, findings)
+    _check_gpus(settings.build, release, findings)
+    _check_dla(model, findings)
     _say_needed_options(settings.build, findings)
     for capability in settings.build.compute_capabilities:
         config.cc_model_filenames[capability] = plan_name(capability)
@@ -79,6 +93,60 @@ def plan_name(compute_capability: str) -> str:
     """The file name of a plan: Triton's own, or that of the plan for one kind of GPU."""
     usual = PurePosixPath(BACKENDS["tensorrt"].filename)
     return f"{usual.stem}.sm{compute_capability.replace('.', '')}{usual.suffix}" if compute_capability else usual.name
+
+
+def _say_equal(profiles: Sequence[Profile], findings: Findings) -> None:
+    """Profiles that are the same as an earlier one."""
+    for index, profile in enumerate(profiles):
+        if (first := profiles.index(profile)) < index:
+            findings.warning(
+                "TG128",
+                ("tensorrt", "profiles", index),
+                f"profile {index} is the same as profile {first}",
+                consequence="every copy that uses both has working memory for each, and Triton never prefers the second",
+                hint="remove it, or give it another batch or other shapes",
+            )
+
+
+def _check_gpus(build: PlanBuild, release: Release | None, findings: Findings) -> None:
+    """GPUs that the release's TensorRT does not know, or that cannot build what is asked for."""
+    key: Key = ("tensorrt", "build", "compute_capabilities")
+    for index, capability in enumerate(build.compute_capabilities):
+        numbers = tuple(map(int, capability.split(".")))
+        least = release.least_compute_capability if release else (0, 0)
+        if release and (numbers < least or (numbers >= _BLACKWELL and not release.knows_blackwell)):
+            span = f"from {least[0]}.{least[1]} on" if numbers < least else "below 10.0"
+            findings.error(
+                "TG127",
+                (*key, index),
+                f"release {release.name} has TensorRT {release.tensorrt_text}, which knows GPUs of compute capability {span}, and not {capability}",
+                consequence="no plan can be built for such a GPU, and the server uses none",
+                hint="remove it, or use a release that knows it (older ones for older GPUs, 25.01 and newer for Blackwell)",
+            )
+        elif numbers < _AMPERE and build.hardware_compatibility == "ampere_plus":
+            findings.error(
+                "TG127",
+                (*key, index),
+                f"hardware_compatibility: ampere_plus ({findings.locate(('tensorrt', 'build', 'hardware_compatibility'))}) is for compute capabilities from 8.0"
+                f" on, and not {capability}",
+                consequence="TensorRT refuses to build such a plan on such a GPU",
+                hint="remove it, or write hardware_compatibility: none, with one plan for each kind of GPU",
+            )
+
+
+def _check_dla(model: ModelSpec, findings: Findings) -> None:
+    """Deep learning accelerators that no device has."""
+    asked: list[tuple[Key, int | None]] = [(("instances", index, "dla"), group.dla) for index, group in enumerate(model.instances)]
+    asked.append((("onnxruntime", "tensorrt", "dla_core"), model.onnxruntime.tensorrt.dla_core))
+    for key, number in asked:
+        if number is not None and number >= _DLA_CORES:
+            findings.warning(
+                "TG127",
+                key,
+                f"there is most likely no deep learning accelerator {number}: Jetson and Drive have {_DLA_CORES}, numbers 0 and 1",
+                consequence="no plan can be built for one that is not there",
+                hint="write 0 or 1",
+            )
 
 
 def _say_needed_options(build: PlanBuild, findings: Findings) -> None:

@@ -14,6 +14,7 @@ from tritongen.rewrite import PRECISIONS, Agreement, Comparison
 from tritongen.spec import ModelSpec
 
 _WITHOUT_BF16_MODE = find_issue("no-bf16-precision")
+_FOLD = "write optimize: offline, which folds batch normalizations, whose variances FP16 has few bits for, into convolutions; or "
 _TYPED_SINCE = 11
 _BF16_SINCE = 10
 
@@ -85,13 +86,29 @@ def _say_typed(model: ModelSpec, release: Release, findings: Findings) -> None:
     )
 
 
-def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings) -> None:
-    """Say how near a converted file's answers are to the original's: an error for those that are too far off, advice with the figures for the others."""
+def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings, *, waived: bool = False) -> None:
+    """Say how near a converted file's answers are to the original's: an error for those that are too far off, advice with the figures for the others.
+
+    An error, too, where nothing was compared, unless the user has `waived` it.
+    """
     key: Key = ("precision",)
     asked = model.conversion
     unseen = "whether its answers are good enough shows only where it is served"
-    if found.skipped:
-        findings.advice("TG169", key, f"the model in {model.precision} was not compared with the original: {found.skipped}", consequence=unseen)
+    if not found.agreements:
+        reason = found.skipped or "; ".join(found.not_run.values())
+        message = f"the model in {model.precision} was not compared with the original: {reason}"
+        if waived:
+            findings.advice("TG169", key, message, consequence=unseen)
+        else:
+            findings.error(
+                "TG169",
+                key,
+                message,
+                consequence=f"{unseen}, so that nothing is written",
+                hint="give shapes and samples with which the original runs, install onnxruntime, or raise --prove-limit, whichever it lacks; or write"
+                " conversion: {compare: false}, and compare by yourself",
+            )
+        return
     for size, reason in found.not_run.items():
         findings.advice("TG169", key, f"the model in {model.precision} was not compared at a batch of {size}: {reason}", consequence=unseen)
     wrong = [each for each in found.agreements if not each.is_within(cosine=asked.cosine, top1=asked.top1)]
@@ -104,22 +121,18 @@ def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings) -> 
             key,
             f"in {model.precision} the model does not answer as the original does ({places}; wanted: {wanted}){cause}",
             consequence="clients would get other answers",
-            hint="keep what loses too much in FP32, conversion: {fp32_operators: [...]} or {fp32_nodes: [...]}, or write precision: fp32; samples: with real"
-            " values are a fairer comparison than made-up ones",
+            hint=f"{_FOLD if found.foldable and model.optimize is None else ''}keep what loses too much in FP32, conversion: {{fp32_operators: [...]}} or"
+            " {fp32_nodes: [...]}, or write precision: fp32; samples: with real values are a fairer comparison than made-up ones",
         )
-    elif found.agreements:
-        sizes = ", ".join(str(size) for size in dict.fromkeys(each.size for each in found.agreements) if size)
-        worst = [min((each for each in found.agreements if each.output == name), key=_nearness) for name in dict.fromkeys(e.output for e in found.agreements)]
-        figures = "; ".join(f"output '{each.output}': {each.numbers}" for each in worst)
-        findings.advice("TG167", key, f"in {model.precision} the model answers as the original does{f', at batches of {sizes}' if sizes else ''}: {figures}")
+    else:
+        sizes = [str(size) for size in dict.fromkeys(each.size for each in found.agreements) if size]
+        at = f", at batches of {', '.join(sizes)}{', at worst with' if len(sizes) > 1 else ''}" if sizes else ""
+        figures = "; ".join(f"output '{each.output}': {each.numbers}" for each in found.worst)
+        findings.advice("TG167", key, f"in {model.precision} the model answers as the original does{at}: {figures}")
 
 
 def _at(agreement: Agreement) -> str:
     return f" at a batch of {agreement.size}" if agreement.size else ""
-
-
-def _nearness(agreement: Agreement) -> tuple[float, float]:
-    return agreement.cosine, -agreement.max_rel
 
 
 def _runs_on_dla(model: ModelSpec, release: Release | None) -> bool:

@@ -28,7 +28,10 @@ def plan_profiles(model: ModelSpec, signature: Signature, batching: Batching, si
 
     Says what in `tensorrt.profiles` does not fit the model, and which declared requests no profile of a copy covers.
     """
-    if model.backend != "tensorrt" or any(tensor.name not in sizes for tensor in signature.inputs):
+    if model.backend != "tensorrt":
+        return ()
+    _check_names(model, signature, findings)
+    if any(tensor.name not in sizes for tensor in signature.inputs):
         return ()
     dynamic = [tensor for tensor in signature.inputs if tensor.shape and any(not isinstance(dim, int) for dim in tensor.shape)]
     if not dynamic and not model.tensorrt.shape_tensors:
@@ -39,12 +42,26 @@ def plan_profiles(model: ModelSpec, signature: Signature, batching: Batching, si
     values = _values(model, signature, batching, findings)
     profiles = []
     for index, entry in enumerate(asked):
-        chosen = _sizes_in(entry, index, signature, batching, sizes, findings)
+        chosen = _sizes_in(model, entry, index, signature, batching, sizes, findings)
         opt = _batch(entry, index, batching, findings)
         profiles.append(Profile({tensor.name: _span(chosen[tensor.name], opt, batching) for tensor in dynamic}, values))
     if not findings.has_errors:
         _check_cover(model, signature, batching, sizes, profiles, findings)
     return tuple(profiles)
+
+
+def sizes_key(model: ModelSpec, name: str) -> Key:
+    """The key of the spec that says the sizes of an input: in `shapes`, or in the first profile where they are left to the profiles."""
+    return (*_KEY, 0, "shapes", name) if name in model.known_shapes and name not in model.shapes else ("shapes", name)
+
+
+def _check_names(model: ModelSpec, signature: Signature, findings: Findings) -> None:
+    known = {tensor.name for tensor in signature.inputs}
+    for index, entry in enumerate(model.tensorrt.profiles):
+        for name in entry.shapes:
+            if name not in known:
+                names = ", ".join(f"'{tensor.name}'" for tensor in signature.inputs)
+                findings.error("TG103", (*_KEY, index, "shapes", name), f"the model has no input '{name}'", hint=f"its inputs are {names}")
 
 
 def _automatic(model: ModelSpec, batching: Batching) -> tuple[PlanProfile, ...]:
@@ -70,19 +87,18 @@ def _batch(entry: PlanProfile, index: int, batching: Batching, findings: Finding
     return entry.batch or batching.optimum
 
 
-def _sizes_in(entry: PlanProfile, index: int, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> dict[str, Sizes]:
+def _sizes_in(
+    model: ModelSpec, entry: PlanProfile, index: int, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings
+) -> dict[str, Sizes]:
     """The sizes of every input in one profile: its own, or the model's."""
     key = (*_KEY, index, "shapes")
     known = {tensor.name: tensor for tensor in signature.inputs}
     chosen = dict(sizes)
     for name, given in entry.shapes.items():
-        if name not in known:
-            names = ", ".join(f"'{each}'" for each in known)
-            findings.error("TG103", (*key, name), f"the model has no input '{name}'", hint=f"its inputs are {names}")
-        elif fits(known[name], given, batching, (*key, name), findings):
+        if name in known and fits(known[name], given, batching, (*key, name), findings):
             chosen[name] = Sizes(given.min, given.opt, given.max)
     if entry.shapes:
-        check_symbols(signature, batching, chosen, findings, lambda name: (*key, name) if name in entry.shapes else ("shapes", name))
+        check_symbols(signature, batching, chosen, findings, lambda name: (*key, name) if name in entry.shapes else sizes_key(model, name))
     return chosen
 
 
@@ -121,20 +137,21 @@ def _values(model: ModelSpec, signature: Signature, batching: Batching, findings
 def _check_cover(
     model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], profiles: Sequence[Profile], findings: Findings
 ) -> None:
-    """Say where a group of copies has no profile for a request of declared sizes."""
-    declared = Profile({name: _span(span, 1, batching) for name, span in sizes.items()})
+    """Say where a group of copies has no profile for a request of declared sizes: those in `shapes`, or, where that is left to the profiles, of any of them."""
     inputs = [tensor for tensor in signature.inputs if tensor.name in profiles[0].shapes]
-    wanted = _box(inputs, declared)
     boxes = [_box(inputs, profile) for profile in profiles]
+    wanted = boxes
+    if model.shapes.keys() >= {tensor.name for tensor in inputs}:
+        wanted = [_box(inputs, Profile({name: _span(span, 1, batching) for name, span in sizes.items()}))]
     for index, group in enumerate(model.instances):
         used = [number for number in group.profiles if number < len(profiles)] or range(len(profiles))
-        missed = _uncovered(wanted, [boxes[number] for number in used])
+        missed = next(filter(None, (_uncovered(part, [boxes[number] for number in used]) for part in wanted)), None)
         if missed is not None:
             who = f"profiles {', '.join(map(str, used))} of these copies" if group.profiles else "the profiles"
             findings.error(
                 "TG124",
                 ("instances", index, "profiles") if group.profiles else _KEY,
-                f"{who} do not cover the sizes in shapes: none takes {_example(inputs, missed)}",
+                f"{who} do not cover the sizes in {'shapes' if model.shapes else 'all profiles'}: none takes {_example(inputs, missed)}",
                 consequence="Triton takes the first profile where none fits, and then refuses the request",
                 hint="widen a profile, add one, or narrow shapes",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from tritongen.recipe import PlanFile, PlanRecipe
+from tritongen.recipe import TYPED_SINCE, PlanFile, PlanRecipe
 from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render.compile import Compiled
 from tritongen.render.entry import SOURCE_NAME, ModelFiles
@@ -16,8 +16,6 @@ from tritongen.spec.target import Target
 
 _TYPED = frozenset({"fp32", "tf32", *PRECISIONS})
 """Precisions in which the types of the ONNX file are what is computed; to some of them it was converted."""
-
-_TYPED_SINCE = 10  # the flag for strongly typed networks came with TensorRT 9.1, which no release has
 
 
 def plan_recipes(compiled: Compiled, files: Mapping[int, ModelFiles], target: Target) -> tuple[PlanRecipe, ...]:
@@ -50,7 +48,7 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
         profiles=compiled.profiles,
         precision=model.precision,
         # A deep learning accelerator computes in FP16 and INT8 only, so that TensorRT 10 must be free to choose these.
-        strongly_typed=model.precision in _TYPED and dla is None and (release is None or release.least_tensorrt_major >= _TYPED_SINCE),
+        strongly_typed=model.precision in _TYPED and dla is None and (release is None or release.least_tensorrt_major >= TYPED_SINCE),
         tf32=model.precision != "fp32",
         workspace_bytes=build.max_workspace_size,
         optimization_level=build.builder_optimization_level,

@@ -14,7 +14,7 @@ from tritongen.render.placement import placed_groups
 from tritongen.render.precision import is_converted
 from tritongen.render.ragged import as_requested, batch_arrays, strung
 from tritongen.render.tensors import shapes_hint
-from tritongen.rewrite import Convert, Optimise, Recipe, is_anonymous
+from tritongen.rewrite import Convert, Optimise, Recipe, is_anonymous, repeats_the_batch, shares_a_mark
 from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
@@ -28,7 +28,21 @@ def recipe_of(model: ModelSpec, signature: Signature, shapes: dict[str, tuple[in
     """The rewrites that the spec asks for, and what TensorRT needs. `shapes`: what `frozen_shapes` gave."""
     asked = model.optimize
     optimise = Optimise(asked.level, asked.hardware, asked.tolerance, (release.onnxruntime if release else None) or "") if asked else None
-    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, _conversion(model), model.backend == "tensorrt" and is_anonymous(signature))
+    names, apart = _naming(model, signature)
+    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, _conversion(model), names, apart)
+
+
+def _naming(model: ModelSpec, signature: Signature) -> tuple[bool, bool]:
+    """Whether dimensions of inputs must be named, for what reads a plan's file or is handed parts of the graph; and whether those named like the batch, too.
+
+    ONNX Runtime gives TensorRT its parts of a graph with the names in it: there a file is touched only where TensorRT would take two dimensions to be equal.
+    """
+    batched = has_batch_axis(model, signature)
+    accelerated = model.accelerator == "tensorrt" and any(group.kind in ("gpu", "auto") for group in placed_groups(model))
+    built = model.backend == "tensorrt"
+    nameless = is_anonymous(signature) if built else accelerated and shares_a_mark(signature, batched=batched)
+    apart = batched and (built or accelerated) and repeats_the_batch(signature)
+    return nameless or apart, apart
 
 
 def _conversion(model: ModelSpec) -> Convert | None:
@@ -88,7 +102,7 @@ def checked_inputs(model: ModelSpec, signature: Signature, samples: Mapping[str,
     """
     rows = _CHECKED_ROWS if has_batch_axis(model, signature) else 0
     known = {tensor.name: tensor for tensor in as_requested(model, signature).inputs}
-    items = {name: shape.opt for name, shape in model.shapes.items() if name in known and _fits(known[name], shape.opt, rows)}
+    items = {name: shape.opt for name, shape in model.known_shapes.items() if name in known and _fits(known[name], shape.opt, rows)}
     if model.ragged is None:
         shapes = {name: (rows, *item) if rows else item for name, item in items.items()}
         return shapes, {name: [array.tolist()] * rows if rows else array.tolist() for name, array in samples.items()}

@@ -31,7 +31,7 @@ def is_demanded(model: ModelSpec) -> bool:
 def unsized(model: ModelSpec, signature: Signature, samples: Mapping[str, Array]) -> list[str]:
     """The inputs of which the spec does not say how large an item is: a proof has to guess."""
     variable = (tensor for tensor in signature.inputs if any(not isinstance(dim, int) for dim in (tensor.shape or ())[1:]))
-    return [tensor.describe() for tensor in variable if tensor.name not in model.shapes and tensor.name not in samples]
+    return [tensor.describe() for tensor in variable if tensor.name not in model.known_shapes and tensor.name not in samples]
 
 
 def judge_batch(model: ModelSpec, key: Key, found: BatchProof, guessed: Sequence[str], findings: Findings) -> None:

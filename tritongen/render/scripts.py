@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tritongen.manifest import FORMAT
+from tritongen.manifest import CAPABILITY, FORMAT, FORMS
 from tritongen.recipe import PlanFile, PlanRecipe
 from tritongen.render.findings import Findings
 from tritongen.render.trtexec import tensorrt_major, trtexec_options
 from tritongen.repository import Entry, KeptFile
 from tritongen.repository.stamp import stamp_text
+from tritongen.staleness import ANNOUNCED
 from tritongen.templating import comment, environment
 
 SCRIPT = PurePosixPath("build_plans.sh")
@@ -59,16 +60,22 @@ def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
 def build_script(recipes: Sequence[PlanRecipe], *, spec_name: str, tritongen_version: str) -> bytes:
     """The script for the plans of a whole repository, all of which the same release loads; with a stamp, so that a hand edit is found."""
     release = recipes[0]
+    target = release.target
     text = (
         environment()
         .get_template("build_plans.sh.j2")
         .render(
             recipes=[_scripted(recipe) for recipe in recipes],
             release=release.release,
-            release_tensorrt=(release.target and release.target.tensorrt) or "",
+            release_tensorrt=(target and target.tensorrt) or "",
+            release_words=target.tensorrt_text if target else "",
+            release_least=target.least_tensorrt if target else "",
+            release_most=(target and target.most_tensorrt) or "",
             release_major=tensorrt_major(release),
             image=f"nvcr.io/nvidia/tritonserver:{release.release}-py3",
             manifest_format=FORMAT,
+            announced=ANNOUNCED,
+            forms=FORMS | {"capability": CAPABILITY},
             spec_name=spec_name,
             tritongen_version=tritongen_version,
         )

@@ -119,19 +119,27 @@ def _check(kind: str, tensor: TensorSpec, backend: Backend, findings: Findings) 
 
 
 def concrete_sizes(
-    signature: Signature, batching: Batching, shapes: Mapping[str, ShapeRange], samples: Mapping[str, tuple[int, ...]], findings: Findings
+    signature: Signature,
+    batching: Batching,
+    shapes: Mapping[str, ShapeRange],
+    samples: Mapping[str, tuple[int, ...]],
+    findings: Findings,
+    key_of: Callable[[str], Key] = lambda name: ("shapes", name),
 ) -> dict[str, Sizes]:
-    """Sizes of every input for which all variable dimensions are known, from `shapes` or from the shape of a given sample. Says what does not fit."""
+    """Sizes of every input for which all variable dimensions are known, from `shapes` or from the shape of a given sample. Says what does not fit.
+
+    `key_of` gives the key of the spec with an input's sizes.
+    """
     sizes = {}
     names = {tensor.name: tensor for tensor in signature.inputs}
     for name in shapes.keys() - names.keys():
         known = ", ".join(f"'{known}'" for known in names)
-        findings.error("TG103", ("shapes", name), f"the model has no input '{name}'", hint=f"its inputs are {known}")
+        findings.error("TG103", key_of(name), f"the model has no input '{name}'", hint=f"its inputs are {known}")
     for name, tensor in names.items():
         dims = _inner_dims(tensor, batching)
         given = shapes.get(name)
         if given is not None:
-            if fits(tensor, given, batching, ("shapes", name), findings):
+            if fits(tensor, given, batching, key_of(name), findings):
                 sizes[name] = Sizes(given.min, given.opt, given.max)
         elif -1 not in dims:
             sizes[name] = Sizes(dims, dims, dims)

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tritongen.recipe import PlanRecipe, Profile, Span
+from tritongen.recipe import TYPED_SINCE, PlanRecipe, Profile, Span
 from tritongen.releases import RELEASES, order_of
 
 _MIB = 1 << 20
-_TYPES_SINCE = 10
-"""TensorRT 8 has no network whose types are binding, and computes in FP32 what no option allows it to compute otherwise."""
-_TYPES_ALWAYS = 11
 _OLDEST = 8
 _UNSPEAKABLE = ",'\0"
 _HARDWARE = {"ampere_plus": "ampere+", "same_compute_capability": "sameComputeCapability"}
@@ -51,10 +48,9 @@ def trtexec_options(recipe: PlanRecipe) -> TrtexecOptions:
 
 
 def _precision(recipe: PlanRecipe, major: int) -> Iterator[str]:
-    if recipe.strongly_typed and _TYPES_SINCE <= major < _TYPES_ALWAYS:
+    if recipe.has_binding_types(major):
         yield "--stronglyTyped"
-    elif major < _TYPES_ALWAYS:
-        yield from (f"--{flag.lower()}" for flag in recipe.precision_flags)
+    yield from (f"--{flag.lower()}" for flag in recipe.precision_flags(major))
     if not recipe.tf32:
         yield "--noTF32"
 
@@ -101,7 +97,7 @@ def _problems(recipe: PlanRecipe, major: int) -> Iterator[str]:
     for name in spans:
         if any(char in name for char in _UNSPEAKABLE):
             yield f"trtexec splits its lists of shapes at commas and drops quotes, so that it cannot be told the sizes of input {name!r}"
-    if major >= _TYPES_SINCE:
+    if major >= TYPED_SINCE:
         return
     lacking = {"several profiles": len(recipe.profiles) > 1, "plans without weights": recipe.strip}
     for what, asked in lacking.items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from tritongen.build import Building, Outcome, State
-from tritongen.diagnostics import Diagnostic
+from tritongen.errors import TritongenError
+from tritongen.report.outcome import diagnostics_json, outcome_json
 from tritongen.report.text import printable
 from tritongen.signature.plan import TENSORRT_RTX
 
@@ -45,10 +45,15 @@ def format_nothing(building: Building) -> str:
     return f"no model of {printable(str(building.root))} has backend: tensorrt: there is no plan to build"
 
 
-def format_json(building: Building) -> str:
-    """`{"repository": ..., "plans": [...], "findings": [...]}`, with a final newline. Keys are never left out."""
-    plans = [_plan(outcome) for outcome in building.outcomes]
-    whole = {"repository": printable(str(building.root)), "plans": plans, "findings": _diagnostics(building.findings)}
+def format_json(result: Building | TritongenError) -> str:
+    """`{"error": null, "findings": [...], "repository": ..., "plans": [...]}`, with a final newline.
+
+    Keys are never left out, also where an error ended the run.
+    """
+    if isinstance(result, TritongenError):
+        whole = outcome_json((), result) | {"repository": None, "plans": []}
+    else:
+        whole = outcome_json(result.findings) | {"repository": printable(str(result.root)), "plans": [_plan(outcome) for outcome in result.outcomes]}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -65,20 +70,5 @@ def _plan(outcome: Outcome) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 3),
         "bytes": outcome.size_bytes,
         "notes": list(outcome.notes),
-        "problems": _diagnostics(outcome.problems),
+        "problems": diagnostics_json(outcome.problems),
     }
-
-
-def _diagnostics(diagnostics: Sequence[Diagnostic]) -> list[dict[str, Any]]:
-    return [
-        {
-            "code": each.code,
-            "severity": each.severity.value,
-            "model": printable(each.model),
-            "path": printable(each.location.path) if each.location else None,
-            "line": each.location.line if each.location else None,
-            "message": printable(each.message),
-            "hint": printable(each.hint),
-        }
-        for each in diagnostics
-    ]

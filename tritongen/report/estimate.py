@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import TritongenError
 from tritongen.memory import Estimate, GpuEstimate, ModelEstimate, Share
 from tritongen.memory.estimate import CONTEXT_BYTES, HANDLES_BYTES, MOST_BATCH
+from tritongen.report.outcome import outcome_json
 from tritongen.spec.units import about_size
 
 _COLUMNS = ("model", "copies", "batch", "weights", "activations", "scratch", "handles", "total", "largest batch that fits")
@@ -46,7 +50,7 @@ def _gpu(gpu: GpuEstimate, estimate: Estimate) -> Iterator[str]:
     if estimate.memory is None:
         yield f"{name}: {total}"
     elif gpu.total <= estimate.memory:
-        yield f"{name}: {total} of {about_size(estimate.memory)}; it fits" + ("" if estimate.is_complete else " as far as it is known")
+        yield f"{name}: {total} of {about_size(estimate.memory)}; it fits" + ("" if estimate.is_complete else " as far as is known")
     else:
         yield f"{name}: {total} of {about_size(estimate.memory)}; it does not fit"
     rows = [_COLUMNS, *(_row(model, gpu.shares[model.name], estimate) for model in estimate.models if model.name in gpu.shares)]
@@ -70,16 +74,24 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def estimate_json(estimate: Estimate) -> str:
-    """The same as JSON, all sizes in bytes; null for what is not known or not asked."""
+def estimate_json(result: Estimate | TritongenError, findings: Iterable[Diagnostic] = ()) -> str:
+    """The same as JSON, all sizes in bytes; null for what is not known or not asked. Keys are never left out, also where an error ended the run."""
+    if isinstance(result, TritongenError):
+        whole = outcome_json(findings, result) | dict.fromkeys(("memory", "fits", "complete")) | {"gpus": [], "models": [], "assumptions": list(ASSUMPTIONS)}
+    else:
+        whole = outcome_json(findings) | _plain(result)
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain(estimate: Estimate) -> dict[str, Any]:
     models = [
         {
             "name": model.name,
             "batch": model.batch,
-            "weights": model.footprint.weights if model.footprint else None,
-            "activations": model.footprint.activations if model.footprint else None,
-            "scratch": model.footprint.scratch if model.footprint else None,
-            "peak": model.footprint.peak if model.footprint else None,
+            "weights": model.footprint.weights,
+            "activations": model.footprint.activations if model.at else None,
+            "scratch": model.footprint.scratch if model.at else None,
+            "peak": model.footprint.peak if model.at else None,
             "largest_batch": estimate.largest.get(model.name),
             "unknown": list(model.unknown),
         }
@@ -90,13 +102,23 @@ def estimate_json(estimate: Estimate) -> str:
             "gpu": gpu.gpu,
             "total": gpu.total,
             "context": CONTEXT_BYTES if gpu.shares else 0,
-            "fits": None if estimate.memory is None else gpu.total <= estimate.memory,
+            "fits": _verdict(estimate, gpu.total <= (estimate.memory or 0)),
             "models": {name: vars(share) | {"total": share.total} for name, share in gpu.shares.items()},
         }
         for gpu in estimate.gpus
     ]
-    return json.dumps(
-        {"memory": estimate.memory, "fits": estimate.fits, "complete": estimate.is_complete, "gpus": gpus, "models": models, "assumptions": list(ASSUMPTIONS)},
-        indent=2,
-        ensure_ascii=False,
-    ) + "\n"  # fmt: skip
+    return {
+        "memory": estimate.memory,
+        "fits": _verdict(estimate, estimate.fits),
+        "complete": estimate.is_complete,
+        "gpus": gpus,
+        "models": models,
+        "assumptions": list(ASSUMPTIONS),
+    }
+
+
+def _verdict(estimate: Estimate, known_fits: bool) -> bool | None:
+    """Whether it fits: not known where nobody said into what, and where what is left out of the count may be what does not."""
+    if estimate.memory is None or (known_fits and not estimate.is_complete):
+        return None
+    return known_fits

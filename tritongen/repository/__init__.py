@@ -2,7 +2,7 @@
 
 from tritongen.repository.actions import Action
 from tritongen.repository.apply import Applied, apply_plan, conflicts
-from tritongen.repository.comparing import config_sha256, stamp_of
+from tritongen.repository.comparing import artifacts_beside, config_sha256, stamp_of
 from tritongen.repository.copying import Progress
 from tritongen.repository.diffs import FileDiff, file_diffs, text_diffs
 from tritongen.repository.digests import file_sha256
@@ -32,6 +32,7 @@ __all__ = [
     "TextFile",
     "apply_files",
     "apply_plan",
+    "artifacts_beside",
     "bytes_to_copy",
     "config_sha256",
     "conflicts",

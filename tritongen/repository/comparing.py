@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tritongen.manifest import LoadedBy, Manifest, load_manifest, manifest_path, stale
-from tritongen.recipe import RECIPES
+from tritongen.manifest import Manifest, load_manifest, manifest_path
+from tritongen.recipe import RECIPES, RTX_PLAN
 from tritongen.repository.copying import source_size
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
+from tritongen.staleness import LoadedBy, stale
 
 CONFIG = PurePosixPath("config.pbtxt")
+_MADE_BY_BUILDERS = re.compile(r"(?P<plan>.+\.plan)(\.manifest\.json|\.log)?")
+_TIMING_CACHE = re.compile(r"timing(\.sm[0-9]+)?\.cache")
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,10 @@ def listing(folder: Path) -> list[PurePosixPath]:
 
 
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
-    """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours."""
+    """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours, nor in the way."""
     wanted = entry.files.get(path)
+    if entry.files.keys() & {*path.parents}:
+        return False
     return isinstance(wanted, KeptFile) or (wanted is None and (stamp is None or path not in (*stamp.files, *stamp.kept)))
 
 
@@ -95,15 +101,36 @@ def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping
     extra = [path for path in found if path not in wanted]
     same = tuple(path for path in found if path in wanted and _is_same(folder / path, wanted[path]))
     changed = [path for path in found if path in wanted and path not in same]
-    listed = (("missing", missing), ("no longer wanted", extra), ("differs", changed))
+    folders = [path for path, file in wanted.items() if isinstance(file, KeptFile) and (folder / path).is_dir()]
+    listed = (("missing", missing), ("no longer wanted", extra), ("differs", changed), ("is a folder, and a file belongs there", folders))
     return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
 
 
-def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
-    """Files of an artifacts folder that we wrote, that are as we wrote them, and that are no longer wanted. Raises OSError."""
-    written = stamp.artifacts if stamp is not None else {}
-    gone = [path for path in written if path not in set(wanted)]
-    return tuple(sorted(path for path in gone if _is_regular(artifacts / path) and file_sha256(artifacts / path) == written[path]))
+def stale_artifacts(artifacts: Path, entry: Entry | None, stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """Files of an artifacts folder that are no longer wanted: those that we wrote and nobody edited, and what builders left about plans that go.
+
+    `entry`: what the model is to be; None for one that is removed. Raises OSError.
+    """
+    if stamp is None:
+        return ()
+    wanted = entry.artifacts if entry is not None else {}
+    gone = [path for path in stamp.artifacts if path not in wanted]
+    ours = [path for path in gone if _is_regular(artifacts / path) and file_sha256(artifacts / path) == stamp.artifacts[path]]
+    return tuple(sorted([*ours, *_about_gone_plans(artifacts, entry, stamp)]))
+
+
+def _about_gone_plans(artifacts: Path, entry: Entry | None, stamp: Stamp) -> Iterator[PurePosixPath]:
+    """Manifests and logs of plans that the model had and has no more, with plans of TensorRT-RTX and the times of kernels that nobody needs then."""
+    kept = {path: file for path, file in (entry.files if entry is not None else {}).items() if isinstance(file, KeptFile)}
+    gone = [path for path in stamp.kept if path not in kept]
+    folders = {path.parent for path in gone} - {path.parent for path in kept}
+    caches = {file.plan.timing_cache for file in kept.values() if file.plan is not None}
+    for path in listing(artifacts) if gone else ():
+        is_cache = len(path.parts) == 1 and bool(_TIMING_CACHE.fullmatch(path.name)) and path.name not in caches
+        made = _MADE_BY_BUILDERS.fullmatch(path.name)
+        is_about = made is not None and (path.with_name(made["plan"]) in gone or (path.parent in folders and made["plan"] == RTX_PLAN))
+        if (is_cache or is_about) and _is_regular(artifacts / path):
+            yield path
 
 
 def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:

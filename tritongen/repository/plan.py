@@ -45,7 +45,7 @@ class Change:
         forcible: for a conflict, whether `force` would take it over.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
         unchanged: files in the folder that are as they should be, so that they need not be copied again.
-        stale: files in the model's artifacts folder that we made and that are no longer wanted.
+        stale: files in the model's artifacts folder that are no longer wanted: those that we made, and what builders left about plans that go.
     """
 
     name: str
@@ -225,7 +225,7 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
     compared = compare_folder(folder, [path for path in found if path not in carried and path not in left_out], entry.files)
     aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
-    stale = stale_artifacts(artifacts, entry.artifacts, stamp)
+    stale = stale_artifacts(artifacts, entry, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     if not differences:
@@ -245,7 +245,7 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
         return []  # such as lost+found: what may not be read was not made by this user
     if stamp is None:
         return []
-    stale = stale_artifacts(artifacts_beside(root) / name, {}, stamp)
+    stale = stale_artifacts(artifacts_beside(root) / name, None, stamp)
     if prune:
         others, edited = others_work(folder, stamp)
         if others:

@@ -10,7 +10,7 @@ from tritongen.rewrite.batchproof import BatchFailure, BatchProof, prove_batch
 from tritongen.rewrite.convert import PRECISIONS, convert
 from tritongen.rewrite.document import Rewritten
 from tritongen.rewrite.freeze import freeze
-from tritongen.rewrite.names import is_anonymous, name_dimensions
+from tritongen.rewrite.names import is_anonymous, name_dimensions, repeats_the_batch, shares_a_mark
 from tritongen.rewrite.optimize import optimize
 from tritongen.rewrite.rebatch import may_rebatch, rebatch
 from tritongen.rewrite.recipe import Convert, Optimise, Recipe, changed_libraries, rewritten_in
@@ -35,5 +35,7 @@ __all__ = [
     "optimize",
     "prove_batch",
     "rebatch",
+    "repeats_the_batch",
     "rewritten_in",
+    "shares_a_mark",
 ]

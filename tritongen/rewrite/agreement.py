@@ -74,12 +74,34 @@ class Comparison:
         agreements: for each size and output.
         not_run: for each size that was not run, why not.
         blame: where answers are far off, the first node whose result is, and how far; empty where it cannot be told.
+        foldable: whether the converted graph has batch normalizations, which ONNX Runtime folds into convolutions when it optimises.
     """
 
     skipped: str = ""
     agreements: tuple[Agreement, ...] = ()
     not_run: Mapping[int, str] = field(default_factory=dict)
     blame: str = ""
+    foldable: bool = False
+
+    @property
+    def worst(self) -> tuple[Agreement, ...]:
+        """For each output, the worst of each figure over all sizes, its rows of scores added up."""
+        outputs: dict[str, list[Agreement]] = {}
+        for each in self.agreements:
+            outputs.setdefault(each.output, []).append(each)
+        return tuple(
+            Agreement(
+                name,
+                0,
+                max(each.max_abs for each in found),
+                max(each.max_rel for each in found),
+                min(each.cosine for each in found),
+                sum(each.rows for each in found),
+                sum(each.same_top1 for each in found),
+                next((each.reason for each in found if each.reason), ""),
+            )
+            for name, found in outputs.items()
+        )
 
 
 def compare(
@@ -134,7 +156,9 @@ class _Pair:
         self.path = original
         self.before = open_session(original)
         self.fixed = next((tensor.shape[0] for tensor in signature.inputs if tensor.shape and isinstance(tensor.shape[0], int)), 0)
-        self.rounds = rounded(onnx.load(str(converted)))
+        graph = onnx.load(str(converted))
+        self.foldable = any(node.op_type == "BatchNormalization" for node in graph.graph.node)
+        self.rounds = rounded(graph)
         if self.rounds.ByteSize() > _MOST_BYTES:
             raise ValueError("in FP32 it is larger than protobuf allows")
         self.after = session_of(self.rounds, converted.parent, optimised=True)
@@ -218,7 +242,8 @@ def _compare(pair: _Pair, rows: Rows, sizes: Sequence[int]) -> Comparison:
         got = run(pair.after, pair.feed(rows.batch(size) if size else rows.item()))
         found += [_agreement(name, size, array, got[name]) for name, array in want.items()]
     far = any(each.reason or each.cosine < _NEAR or each.same_top1 < each.rows for each in found)
-    return Comparison(agreements=tuple(found), not_run=not_run, blame=pair.blame(rows.batch(pair.fixed or 1) if sizes else rows.item()) if far else "")
+    blame = pair.blame(rows.batch(pair.fixed or 1) if sizes else rows.item()) if far else ""
+    return Comparison(agreements=tuple(found), not_run=not_run, blame=blame, foldable=pair.foldable)
 
 
 def _agreement(output: str, size: int, want: Array, got: Array) -> Agreement:

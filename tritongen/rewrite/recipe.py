@@ -50,6 +50,7 @@ class Recipe:
         optimise: the optimisation; None for none.
         convert: the conversion to another precision; None for none. After the optimisation: what ONNX Runtime optimises on a CPU would be cast back to FP32.
         names: whether the nameless dimensions of inputs get names.
+        apart: whether the dimensions that bear the name of the batch get names of their own, too.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Recipe:
     optimise: Optimise | None = None
     convert: Convert | None = None
     names: bool = False
+    apart: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +77,7 @@ class Recipe:
         if self.convert is not None:
             steps["convert"] = {key: value for key, value in vars(self.convert).items() if value}
         if self.names:
-            steps["names"] = True
+            steps["names"] = "batch" if self.apart else True
         versions = {"onnx": onnx.__version__, "tritongen": tritongen}
         if self.optimise is not None:
             versions["onnxruntime"] = _onnxruntime_version()

@@ -9,10 +9,12 @@ import shlex
 from collections.abc import Iterator
 
 from tritongen.diagnostics import Location
-from tritongen.manifest import LoadedBy, changed_options, not_loadable, other_tensorrt
+from tritongen.manifest import Builder
+from tritongen.releases import same_version
 from tritongen.rules.context import BuiltPlan, ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
-from tritongen.signature.plan import TENSORRT
+from tritongen.signature.plan import TENSORRT, PlanHeader
+from tritongen.staleness import LoadedBy, changed_options, not_loadable, other_tensorrt
 
 
 def build_hint(context: ModelContext) -> str:
@@ -77,11 +79,21 @@ def _reasons(plan: BuiltPlan) -> Iterator[tuple[str, Consequence | None]]:
     if not plan.is_described():
         yield "is not the file that was built: it was changed or replaced since", None
         return
+    if reason := _contradiction(plan.header, plan.manifest.builder):
+        yield reason, Consequence.FRAGILE
     for reason in changed_options(plan.manifest, plan.recipe):
         yield reason, None
-    # The version of TensorRT is left out: with none that is known, only the GPU is compared.
-    for reason in not_loadable(plan.manifest, plan.file, LoadedBy(kind=plan.manifest.builder.kind)):
+    # What would load it is not named, and so the version of TensorRT is left out: library and GPU are compared.
+    for reason in not_loadable(plan.manifest, plan.file, LoadedBy()):
         yield reason, Consequence.REFUSED
+
+
+def _contradiction(header: PlanHeader | None, told: Builder) -> str:
+    """What a plan's first bytes say otherwise than its manifest; empty where they agree, or say nothing."""
+    if header is None or (header.kind == told.kind and (not header.version or same_version(header.version, told.tensorrt))):
+        return ""
+    own = f"{header.kind} {header.version}".rstrip()
+    return f"is a plan of {own} by its first bytes, and its manifest says {told.kind} {told.tensorrt}: the manifest was edited"
 
 
 _PLAN = 'platform: "tensorrt_plan"   # for release 25.08, which has TensorRT 10.13.2.6\n'

@@ -169,7 +169,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "TG351",
         "plan-not-built-yet",
-        Consequence.FRAGILE,
+        Consequence.REFUSED,
         "A plan that is built on the target is there when the model is served.",
         "tritongen renders the config and a build script; the plan depends on the GPU and the release, so it is made where it runs. Until then "
         "Triton refuses to load the model.",

@@ -17,6 +17,8 @@ from tritongen.cache import cache_folder
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.modelconfig import parse_pbtxt, print_pbtxt
+from tritongen.recipe import RECIPES, load_recipes
+from tritongen.repository import artifacts_beside
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
 from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
@@ -95,14 +97,17 @@ def _has_engines(config: Any) -> bool:
 
 
 def plan_source(repository: Path, model: str, version: str) -> Path:
-    """The folder of the source ONNX of a plan: one for each version where the model has several, else one for the model."""
-    folder = artifacts(repository, model)
-    return folder / version if (folder / version).is_dir() else folder
+    """The folder of the source ONNX of a plan: where the recipe has it; else, for one that was put there by hand, the version's folder or the model's.
 
-
-def artifacts(repository: Path, model: str) -> Path:
-    """Where a model's files lie that Triton must not see, its source ONNX among them."""
-    return repository.absolute().with_name(f"{repository.absolute().name}.artifacts") / model
+    A folder of the version alone says nothing: a build leaves the plan's manifest there.
+    """
+    folder = artifacts_beside(repository.resolve()) / model
+    try:
+        recipes = load_recipes(folder / RECIPES)
+    except (ValueError, OSError):
+        recipes = ()  # what is wrong with them, `check` says; the source may be there all the same
+    brought = folder / version if (folder / version / adapt.SOURCE_FILE).is_file() else folder
+    return next((folder / recipe.onnx.parent for recipe in recipes if str(recipe.version) == version), brought)
 
 
 def _configs(repository: Path) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from tritongen.dtypes import Dtype
 Dim = int | str | None
 """A dimension: a fixed size, the name of a symbolic one, or None where the file says nothing about it."""
 
-_ANONYMOUS = re.compile(r"[-?\d]*")
+_ANONYMOUS = re.compile(r"[-?\d]*|None|unknown|unk__\d+")
+"""What exporters write for want of a name: numbers and marks, Python's word for nothing, and what tf2onnx and ONNX's symbolic shape inference make up."""
 
 
 def symbol_of(dim: Dim) -> str:

@@ -41,6 +41,12 @@ class Conversion(Strict, json_schema_extra={"examples": [{"fp32_operators": ["La
         sets="nothing in the model; a conversion whose answers are further off is refused",
         why="higher where distances matter (embeddings), lower where only the best class does",
     )
+    compare: Flag = setting(
+        "Whether the result is compared with the original before it is placed; what cannot be compared is refused. Default: true.",
+        default=True,
+        sets="nothing in the model",
+        why="false where you compare by yourself, or the model cannot run where the spec is rendered",
+    )
     top1: Flag = setting(
         "Whether the largest score of a row must stay where it was, in outputs that look like scores: rows of classes, or values that sum to 1. Scores that"
         " FP16 cannot tell apart may change places. Default: true.",

@@ -19,6 +19,7 @@ from tritongen.spec.batching import Batching
 from tritongen.spec.deploy import Deploy
 from tritongen.spec.instances import InstanceGroup, InstanceKind
 from tritongen.spec.libraries import LibraryPath
+from tritongen.spec.plans import spanned
 from tritongen.spec.ragged import Requests
 from tritongen.spec.rewriting import Rewriting
 from tritongen.spec.samples import Sample
@@ -120,6 +121,11 @@ class ModelSpec(
         sets="any field of ModelConfig but those that a key above derives",
         why="for the rare fields; an unknown field or a value of another type is refused at its place",
     )
+
+    @property
+    def known_shapes(self) -> Mapping[str, ShapeRange]:
+        """`shapes`, and of inputs that are not there what the profiles of the model's plan span."""
+        return {**spanned(self.tensorrt.profiles), **self.shapes} if self.backend == "tensorrt" else self.shapes
 
     @field_validator("warmup", mode="wrap")
     @classmethod

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, WithJsonSchema, field_validator
 
 from tritongen.spec.libraries import PluginPath
-from tritongen.spec.shapes import ShapeField
+from tritongen.spec.shapes import ShapeField, ShapeRange
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.units import SomeSize
 from tritongen.spec.values import INT64_MAX, Flag, PositiveInt, describe, order_problems, problem, together
@@ -67,11 +67,26 @@ class PlanProfile(Strict, json_schema_extra={"examples": [{"batch": 8, "shapes":
         why="kernels for one size are slow at others",
     )
     shapes: Mapping[str, ShapeField] = setting(
-        "Sizes of inputs in this profile, as in the model's shapes; those that are left out are taken from there.",
+        "Sizes of inputs in this profile, as in the model's shapes; those that are left out are taken from there. An input that all profiles name"
+        " needs no shapes.",
         default_factory=dict,
         sets="min, opt and max of the other dimensions",
         why="buckets of lengths: short requests are then not run by kernels for long ones",
     )
+
+
+def spanned(profiles: Sequence[PlanProfile]) -> dict[str, ShapeRange]:
+    """For every input that all profiles give sizes for, the range from the smallest to the largest of them; its usual size is that of the first profile.
+
+    Inputs whose number of dimensions is not the same in all profiles are left out: one of the two does not fit the model, which is said there.
+    """
+    found = {}
+    for name in profiles[0].shapes if profiles else ():
+        given = [profile.shapes[name] for profile in profiles if name in profile.shapes]
+        if len(given) == len(profiles) and len({len(shape.opt) for shape in given}) == 1:
+            low, high = (tuple(map(pick, zip(*sizes, strict=True))) for pick, sizes in ((min, [s.min for s in given]), (max, [s.max for s in given])))
+            found[name] = ShapeRange(min=low, opt=given[0].opt, max=high)
+    return found
 
 
 class PlanBuild(

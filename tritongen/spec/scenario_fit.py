@@ -29,8 +29,8 @@ class Served(Protocol):
         ...
 
     @property
-    def shapes(self) -> Mapping[str, ShapeRange]:
-        """Sizes by input."""
+    def known_shapes(self) -> Mapping[str, ShapeRange]:
+        """Sizes by input, as far as the spec says them."""
         ...
 
 
@@ -74,7 +74,7 @@ def _unfit(traffic: Traffic, model: Served, here: Place) -> Iterator[tuple[Place
         fault = problem(f"a request of {rows} rows is too large: {why}", code="TG015", consequence="Triton refuses such a request", hint=hint)
         yield (*here, "batch_mix"), fault
     for name, mix in (traffic.shape_mix or {}).items():
-        known = model.shapes.get(name)
+        known = model.known_shapes.get(name)
         faults = (_outside(sizes, known, model.name) for sizes, _ in mix) if known is not None else ()
         if first := next(filter(None, faults), None):
             yield (*here, "shape_mix", name), first

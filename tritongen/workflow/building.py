@@ -26,16 +26,19 @@ from tritongen.build import (
     find_device,
     load_library,
 )
-from tritongen.build.survey import artifacts_root, capability_text, check_files, disk_problem, read_all_recipes, survey
+from tritongen.build.libraries import installed_version
+from tritongen.build.options import unknown_capability
+from tritongen.build.survey import capability_text, check_files, disk_problem, read_all_recipes, survey
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import EnvironmentProblem, InputError
 from tritongen.manifest import Builder as BuiltBy
-from tritongen.manifest import LoadedBy, make_manifest, other_tensorrt, print_manifest
+from tritongen.manifest import make_manifest, print_manifest
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.recipe import RECIPES, PlanRecipe, read_recipes
-from tritongen.repository import Entry, TextFile, apply_plan
+from tritongen.repository import Entry, TextFile, apply_plan, artifacts_beside
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
+from tritongen.staleness import LoadedBy, other_tensorrt
 from tritongen.workflow.rendering import plan_render
 from tritongen.workflow.serving import refuse_other_files
 
@@ -95,11 +98,13 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
     audience.rendered(findings)
     recipes = _chosen(recipes, request.models, root)
     device = find_device() if request.kind == TENSORRT else None
-    wanted = survey(root, recipes, request.kind, device=device, capabilities=request.capabilities, force=request.force)
+    version = installed_version(request.kind) if request.kind == TENSORRT_RTX else ""
+    wanted = survey(root, recipes, request.kind, version=version, device=device, capabilities=request.capabilities, force=request.force)
     outcomes = []
     workshop = _open(request, wanted, device, root)
     for each in wanted:
-        outcome = _idle(each, request)
+        # A spec was rendered just now, or, of a dry run, is not what lies there.
+        outcome = (_without_source(each) if target.is_dir() else None) or _idle(each, request)
         if outcome is None:
             assert workshop is not None
             with audience.building(each) as progress:
@@ -139,6 +144,15 @@ def _chosen(recipes: Mapping[str, Sequence[PlanRecipe]], names: tuple[str, ...],
     return {name: each for name, each in recipes.items() if not names or name in names}
 
 
+def _without_source(wanted: Wanted) -> Outcome | None:
+    """The outcome of a plan whose source is not what it was when the recipe was made, built or not; None where it is."""
+    try:
+        problems = check_files(wanted)
+    except OSError as error:
+        problems = (disk_problem(error, "read", wanted.recipe.model),)
+    return Outcome(wanted, State.FAILED, problems=problems) if problems else None
+
+
 def _idle(wanted: Wanted, request: Request) -> Outcome | None:
     """The outcome of a plan that is not built; None for one that is."""
     if not wanted.reasons:
@@ -153,8 +167,10 @@ def _open(request: Request, wanted: Sequence[Wanted], device: Device | None, roo
     here = [each for each in wanted if each.reasons and not each.elsewhere]
     if request.dry_run or not here:
         return None
-    script = f"run {artifacts_root(root)}/build_plans.sh in the container that will serve the model"
+    script = f"run {artifacts_beside(root)}/build_plans.sh in the container that will serve the model"
     library = load_library(request.kind, instead=script)
+    if request.kind == TENSORRT_RTX:
+        _check_capabilities(request, here, library)
     if request.kind == TENSORRT:
         if device is None:
             raise EnvironmentProblem(
@@ -164,6 +180,21 @@ def _open(request: Request, wanted: Sequence[Wanted], device: Device | None, roo
         for each in here:
             _check_release(each.recipe, library, script)
     return Workshop(TensorRTBuilder(library), device)
+
+
+def _check_capabilities(request: Request, wanted: Sequence[Wanted], library: Library) -> None:
+    """Raise InputError (TG093) where TensorRT-RTX builds nothing for a GPU that was asked for: at the option, or for each model whose spec names it."""
+    problems = []
+    for model, asked in {each.recipe.model: each.capabilities for each in wanted}.items():
+        if problem := unknown_capability(library, asked):
+            message, known = problem
+            if request.capabilities:
+                problems = [Diagnostic("TG093", f"--compute-capability: {message}", hint=known)]
+                break
+            where = f"{message}, which tensorrt.build.compute_capabilities names"
+            problems.append(Diagnostic("TG093", where, hint=f"{known}: name some of these with --compute-capability, for this build alone", model=model))
+    if problems:
+        raise InputError(problems)
 
 
 def _check_release(recipe: PlanRecipe, library: Library, script: str) -> None:
@@ -187,7 +218,8 @@ class Workshop:
         """Build a plan and put it in place, with its manifest; what stands against it is in the outcome."""
         begun = time.perf_counter()
         try:
-            check_files(wanted)
+            if problems := check_files(wanted):
+                return Outcome(wanted, State.FAILED, time.perf_counter() - begun, problems=problems)
             built = self._builder.build(Job(wanted.recipe, wanted.artifacts, wanted.capabilities, _content(wanted.timing_cache)), progress)
             for path in (wanted.path, wanted.manifest):
                 path.parent.mkdir(parents=True, exist_ok=True)

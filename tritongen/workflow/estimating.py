@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import InputError, ModelFileError, SpecError
-from tritongen.memory import Estimate, Footprint, ModelEstimate, Placement, estimate_memory, footprint
+from tritongen.memory import Estimate, Footprint, ModelEstimate, Placement, estimate_memory, footprint, known_weights
 from tritongen.render import Compiled, Findings, compile_model
 from tritongen.render.placement import placed_groups
 from tritongen.render.precision import is_converted
@@ -59,7 +59,7 @@ def estimate_spec(spec_path: Path, *, memory: int | None = None) -> Estimation:
         found = tuple(finding for findings in collectors for finding in findings.found)
         if any(finding.severity is Severity.ERROR for finding in found):
             raise InputError(found)
-        estimate = estimate_memory(models, memory or loaded.spec.triton.gpu_memory)
+        estimate = estimate_memory(models, loaded.spec.triton.gpu_memory if memory is None else memory)
     finally:
         workspace.close()
     return Estimation(loaded, estimate, found)
@@ -134,8 +134,8 @@ def estimate_model(compiled: Compiled, path: Path, signature: Signature, *, vers
         model.name if version is None else f"{model.name} (version {version})",
         most,
         _placements(compiled),
-        at,
-        found,
+        found or known_weights(path, float_bytes=2 if halves else 4),
+        at if found is not None else None,
         tuple(unknown),
         shares_weights=engine and not compiled.profiles,
         slack=1 if engine or model.onnxruntime.cuda.arena_extend_strategy == "same_as_requested" else 2,
@@ -174,14 +174,16 @@ def judge_memory(loaded: LoadedSpec, models: Sequence[ModelEstimate]) -> list[Di
         assert estimate.memory is not None
         if gpu.total > estimate.memory:
             where = estimate.name_of(gpu)
-            needs = ", ".join(f"{name} {about_size(share.total)}" for name, share in gpu.shares.items())
+            least = {model.name: "at least " for model in estimate.models if model.unknown}
+            needs = ", ".join(f"{name} {least.get(name, '')}{about_size(share.total)}" for name, share in gpu.shares.items())
+            total = f"{'at least ' if least.keys() & gpu.shares.keys() else ''}{about_size(gpu.total)}"
             sizes = "; ".join(f"{name}: {batch}" if batch else f"{name}: none" for name, batch in estimate.largest.items() if name in gpu.shares)
             findings.warning(
                 "TG185",
                 ("triton", "gpu_memory"),
-                f"the models are estimated to take {about_size(gpu.total)} of {about_size(estimate.memory)} ({where}): {needs}",
+                f"the models are estimated to take {total} of {about_size(estimate.memory)} ({where}): {needs}",
                 consequence="a server that runs out of memory fails to load a model, or fails requests under load",
-                hint=f"lower batching.max (the largest that fit, the others as they are: {sizes}), the counts of instances, or the max sizes of shapes;"
-                " `tritongen estimate` shows the parts",
+                hint=f"lower batching.max{f' (the largest that fit, the others as they are: {sizes})' if sizes else ''}, the counts of instances, or the max"
+                " sizes of shapes; `tritongen estimate` shows the parts",
             )
     return findings.found

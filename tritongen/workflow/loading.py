@@ -117,7 +117,7 @@ def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Gi
     """What is sent to one model: its own keys before the scenario's, and these before those of the spec's model."""
     index = next(index for index, model in enumerate(loaded.spec.models) if model.name == name)
     model, own = loaded.spec.models[index], (run.models or {}).get(name) or ModelTraffic()
-    mixes = {**{tensor: ((sizes.opt, 1.0),) for tensor, sizes in model.shapes.items()}, **(run.shape_mix or {}), **(own.shape_mix or {})}
+    mixes = {**{tensor: ((sizes.opt, 1.0),) for tensor, sizes in model.known_shapes.items()}, **(run.shape_mix or {}), **(own.shape_mix or {})}
     slo, origin = _slo(loaded, index, run, own, scenario, given)
     return ModelLoad(
         name,

@@ -158,7 +158,7 @@ def _explain(model: ModelSpec, files: ModelFiles, asked: Recipe, shelf: Shelf, f
             old, new = (", ".join(f"{name} {versions[which] or '(none)'}" for name, versions in changed.items()) for which in (0, 1))
             findings.advice(
                 "TG195",
-                _why(asked),
+                _why(model, asked),
                 f"the rewritten model file was made with {old}, and is made again with {new}",
                 consequence="its bytes may differ though neither the spec nor the source has changed",
                 hint="render with the same versions everywhere (pin them), or commit the new file",
@@ -166,10 +166,10 @@ def _explain(model: ModelSpec, files: ModelFiles, asked: Recipe, shelf: Shelf, f
             return
 
 
-def _why(asked: Recipe) -> Key:
+def _why(model: ModelSpec, asked: Recipe) -> Key:
     """The key of the spec that a file is rewritten for."""
     reasons = ((asked.optimise, "optimize"), (asked.shapes, "freeze"), (asked.rebatch, "rebatch"), (asked.convert, "precision"))
-    return next(((key,) for there, key in reasons if there), ("backend",))
+    return next(((key,) for there, key in reasons if there), ("accelerator" if model.backend == "onnxruntime" else "backend",))
 
 
 def _done(model: ModelSpec, original: Prepared, path: Path, recipe: Recipe) -> Prepared:
@@ -232,7 +232,7 @@ class _Steps:
 
     def name(self, path: Path, recipe: Recipe) -> tuple[Path, Recipe]:
         """The file at `path` with names for dimensions that TensorRT would else take to be equal; and the recipe without that, where all are fixed by now."""
-        done = self._step("names", path, name_dimensions)
+        done = self._step("names", path, lambda source, target: name_dimensions(source, target, batched=recipe.apart))
         return (done.path, recipe) if done.notes else (path, dataclasses.replace(recipe, names=False))
 
     def _step(self, name: str, source: Path, work: Callable[[Path, Path], Rewritten]) -> Rewritten:

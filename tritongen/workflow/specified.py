@@ -52,7 +52,7 @@ def samples_of(loaded: LoadedSpec, index: int, signature: Signature, findings: F
             continue
         shape = None if tensor.shape is None else tensor.dims[1:] if batched else tensor.dims
         try:
-            arrays[name] = _sample(loaded, value, Wanted(name, tensor.dtype, shape), model.shapes.get(name))
+            arrays[name] = _sample(loaded, value, Wanted(name, tensor.dtype, shape), model.known_shapes.get(name))
         except SampleError as error:
             in_files = isinstance(value, SampleFiles)
             what = "without the batch dimension" if batched else "in the model's own shape"

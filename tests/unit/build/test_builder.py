@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.unit.build.making import batches, define, library, ranges, recipe, relu, save, span
-from tritongen.build import Job, Silent, TensorRTBuilder, load_library
+from tritongen.build import Definition, Job, Silent, TensorRTBuilder, load_library
 from tritongen.build.libraries import Library
 from tritongen.errors import EnvironmentProblem, MissingExtra, ModelFileError
 from tritongen.recipe import Profile
@@ -152,11 +152,11 @@ class TestWhatIsRefused:
         assert "shape_tensors: {s:" in found.hint
 
     def test_options_that_the_library_or_the_machine_lacks(self, tmp_path):
-        changes = {"strongly_typed": False, "precision": "int8", "dla_core": 0, "plugins": ("libthere_is_none.so",), "capabilities": ("9.9",)}
+        changes = {"dla_core": 0, "plugins": ("libthere_is_none.so",), "capabilities": ("9.9",)}
         found = refused(relu(tmp_path / "m.onnx"), batches(1, 2, 4, 8), **changes)
         assert {problem.code for problem in found} == {"TG093"}
         text = " ".join(problem.message for problem in found)
-        assert "no builder flag INT8" in text
+        assert "TensorRT-RTX" in text
         assert "has no deep learning accelerator" in text
         assert "libthere_is_none.so cannot be loaded" in text
         assert "nothing for compute capability 9.9" in text
@@ -176,13 +176,36 @@ class TestWhatIsRefused:
         (found,) = caught.value.diagnostics
         assert found.code == "TG092"
         assert "Dimensions with name S must be equal" in found.message
+        assert found.hint.startswith("give these dimensions the same sizes")
+
+    @pytest.mark.parametrize(
+        ("reason", "words"),
+        [
+            ("Error Code 10: Could not find any implementation for node conv", "max_workspace_size"),
+            ("Error Code 2: OutOfMemory (Requested size was 8589934592 bytes.)", "free memory"),
+            ("MemoryError: std::bad_alloc", "free memory"),
+            ("Network has dynamic inputs, but no optimization profile has been defined.", "tensorrt.profiles"),
+            ("Internal Error: something else", "backend: onnxruntime and accelerator: tensorrt"),
+        ],
+    )
+    def test_what_to_do_follows_from_the_reason(self, reason, words, tmp_path):
+        definition = define(relu(tmp_path / "m.onnx", (1, 8)))
+
+        class Failing:
+            def build_serialized_network(self, network: object, config: object) -> None:
+                definition.errors.append(reason)
+
+        definition.builder = Failing()
+        with pytest.raises(ModelFileError) as caught:
+            definition.build(Silent(), Event())
+        assert words in caught.value.diagnostics[0].hint
 
 
 class Interrupting:
-    """Sends Ctrl-C to the thread that waits, at the third step."""
+    """Sends Ctrl-C to the thread that waits, at the third step, as often as is said."""
 
-    def __init__(self) -> None:
-        self.steps = 0
+    def __init__(self, times: int) -> None:
+        self.steps, self.times = 0, times
 
     def start(self, phase: str, parent: str, steps: int) -> None:
         pass
@@ -190,26 +213,32 @@ class Interrupting:
     def step(self, phase: str, done: int) -> None:
         self.steps += 1
         if self.steps == 3:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            time.sleep(0.5)  # until the waiting thread has seen it
+            for _ in range(self.times):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                time.sleep(0.5)  # until the waiting thread has seen it
 
     def finish(self, phase: str) -> None:
         pass
 
 
-def test_ctrl_c_stops_the_build_at_its_next_step(tmp_path):
-    path, progress = relu(tmp_path / "m.onnx"), Interrupting()
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_stops_the_build_at_its_next_step(times, tmp_path):
+    path, progress = relu(tmp_path / "m.onnx"), Interrupting(times)
     with pytest.raises(KeyboardInterrupt):
         TensorRTBuilder(library()).build(Job(recipe(path, batches(1, 2, 4, 8)), tmp_path), progress)
     ended_at = progress.steps
     assert ended_at < 10
     time.sleep(0.2)
     assert progress.steps == ended_at
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.filterwarnings("ignore:.*Timing cache operations are no-ops:DeprecationWarning")
 class TestTimingCache:
-    """By the code for TensorRT, with the module of TensorRT-RTX: its timing cache has the same interface, and does nothing."""
+    """By the code for TensorRT, with the module of TensorRT-RTX: its timing cache has the same interface, and does nothing.
+
+    So what is shown is what TensorRT is given and asked for, and not that a build is faster for it, which takes a GPU.
+    """
 
     def build(self, path: Path, earlier: bytes):
         builder = TensorRTBuilder(Library("tensorrt", library().module, library().version))
@@ -220,6 +249,56 @@ class TestTimingCache:
         first = self.build(path, b"")
         assert first.timing_cache
         assert not self.build(path, first.timing_cache).notes
+
+    def test_tensorrt_is_given_the_bytes_that_an_earlier_build_saved(self, tmp_path):
+        """And where it refuses them, none; what it holds at the end is what the next build will be given."""
+        for accepted, given, notes in ((True, [b"times before"], 0), (False, [b"times before", b""], 1)):
+            definition = self.defined(tmp_path, b"times before")
+            config = definition.config = Keeping(accepts=accepted)
+            definition.builder = Ready()
+            built = definition.build(Silent(), Event())
+            assert config.given == given
+            assert (built.timing_cache, len(built.notes)) == (b"times after", notes)
+
+    def defined(self, folder: Path, earlier: bytes) -> Definition:
+        path = relu(folder / "m.onnx")
+        builder = TensorRTBuilder(Library("tensorrt", library().module, library().version))
+        return builder.define(Job(recipe(path, batches(1, 2, 4, 8)), folder, timing_cache=earlier))
+
+
+class Times:
+    """A timing cache that holds what it was made of, and other times when it is saved."""
+
+    def __init__(self, earlier: bytes) -> None:
+        self.earlier = earlier
+
+    def serialize(self) -> bytes:
+        return b"times after"
+
+
+class Keeping:
+    """A config that keeps what it is given for its timing cache."""
+
+    def __init__(self, *, accepts: bool) -> None:
+        self.accepts, self.given, self.progress_monitor = accepts, list[bytes](), None
+
+    def create_timing_cache(self, earlier: bytes) -> Times:
+        return Times(earlier)
+
+    def set_timing_cache(self, cache: Times, ignore_mismatch: bool) -> bool:
+        self.given.append(cache.earlier)
+        self.held = cache
+        return self.accepts or not cache.earlier
+
+    def get_timing_cache(self) -> Times:
+        return self.held
+
+
+class Ready:
+    """A builder that has its plan ready: no library takes such a config."""
+
+    def build_serialized_network(self, network: object, config: Keeping) -> bytes:
+        return b"a plan"
 
 
 class TestLibraries:

@@ -60,6 +60,34 @@ def test_a_models_folder_alone_and_the_current_folder_are_judged_alike(repositor
     assert "build_plans.sh in the folder that is named after the repository" in finding.hint
 
 
+def test_the_trtllm_image_of_the_same_release_is_another(repository):
+    plan = repository / "m/1/model.plan"
+    plan.write_bytes(b"ftrt" + bytes(20) + bytes((10, 11, 0, 33)) + b"rest")
+    manifest = make_manifest(RECIPE, file_sha256(plan), Builder("tensorrt", "10.11.0.33", release="25.08"))
+    (repository.with_name("models.artifacts") / "m" / manifest_path(1, "model.plan")).write_text(print_manifest(manifest))
+    (finding,) = found("models")
+    assert finding.code == "TG358"
+    assert finding.message == (
+        "1/model.plan was built with TensorRT 10.11.0.33 (the -trtllm image of release 25.08), and the -py3 image of release 25.08 has 10.13.2.6"
+    )
+    assert finding.severity.value == "error"
+
+
+def test_a_manifest_of_another_library_than_the_file_is_of_is_said(repository):
+    plan = repository / "m/1/model.plan"
+    manifest = make_manifest(RECIPE, file_sha256(plan), Builder("tensorrt-rtx", "1.7.1.116"))
+    (repository.with_name("models.artifacts") / "m" / manifest_path(1, "model.plan")).write_text(print_manifest(manifest))
+    messages = {each.message: each.consequence for each in found("models")}
+    assert messages["1/model.plan was built by tensorrt-rtx, and tensorrt loads no such plan"] == "Triton refuses to load the model"
+    assert "1/model.plan is a plan of tensorrt 10.3.0.26 by its first bytes, and its manifest says tensorrt-rtx 1.7.1.116: the manifest was edited" in messages
+
+
+def test_a_manifest_of_another_version_than_the_file_is_of_is_said(repository):
+    manifest = make_manifest(RECIPE, file_sha256(repository / "m/1/model.plan"), Builder("tensorrt", "10.13.2.6", release="25.08"))
+    (repository.with_name("models.artifacts") / "m" / manifest_path(1, "model.plan")).write_text(print_manifest(manifest))
+    assert "by its first bytes, and its manifest says tensorrt 10.13.2.6" in {each.code: each.message for each in found("models")}["TG359"]
+
+
 def test_serve_says_it_of_the_plan_that_another_server_will_load(repository):
     (warning,) = stale_plans(repository, None)
     assert (warning.code, warning.severity.value) == ("TG358", "warning")

@@ -17,7 +17,7 @@ def model(name="m", *, batch=8, placements=(ONE,), weights=100 * MIB, row=10 * M
     def at(size):
         return Footprint(weights, row * max(size, 1), row // 10)
 
-    return ModelEstimate(name, batch, placements, at, at(batch), **how)
+    return ModelEstimate(name, batch, placements, at(batch), at, **how)
 
 
 def total(*models, gpu=None):
@@ -74,8 +74,11 @@ def test_a_batch_that_costs_nothing_has_no_end():
 
 
 def test_what_is_not_known_is_not_taken_to_fit():
-    found = estimate_memory([ModelEstimate("m", 8, (Placement((), 1),), lambda size: Footprint(0, 0, 0), None, ("its sizes",))], 1 << 30)
-    assert (found.is_complete, found.largest, found.gpus[0].total) == (False, {}, 0)
+    lone = ModelEstimate("m", 8, (Placement((), 2),), Footprint(100 * MIB, 0, 0), None, ("its sizes",))
+    found = estimate_memory([lone], 1 << 30)
+    assert (found.is_complete, found.largest) == (False, {})
+    assert found.gpus[0].total == CONTEXT_BYTES + 2 * (100 * MIB + HANDLES_BYTES)
+    assert not estimate_memory([lone], 900 * MIB).fits
 
 
 @given(st.integers(0, MOST_BATCH), st.integers(-10, 2 * MOST_BATCH))

@@ -133,7 +133,14 @@ print(1024 * (kib("VmHWM") - loaded))
 """
 
 
-@pytest.mark.parametrize(("name", "shape"), [("squeezenet", (16, 3, 224, 224)), ("shufflenet", (16, 3, 224, 224)), (networks.RECOGNIZER, (8, 3, 48, 320))])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("squeezenet", (16, 3, 224, 224)),
+        pytest.param("shufflenet", (16, 3, 224, 224), marks=pytest.mark.system),
+        pytest.param(networks.RECOGNIZER, (8, 3, 48, 320), marks=pytest.mark.system),
+    ],
+)
 def test_what_onnxruntime_takes_for_a_run_is_of_that_size(name, shape, tmp_path):
     """Its arena keeps more than is alive, and computes in place: both within a factor of about two."""
     path = rebatch(networks.light(name, tmp_path), tmp_path / "n.onnx").path if name in networks.LIGHT else networks.packaged(name)

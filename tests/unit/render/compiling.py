@@ -40,7 +40,7 @@ class Outcome:
         return diagnostic
 
 
-def compiled(keys: str, model: Signature | None = None, *, top: str = "", inherited: tuple[str, ...] = ()) -> Outcome:
+def compiled(keys: str, model: Signature | None = None, *, top: str = "", inherited: tuple[str, ...] = (), versions: tuple[int, ...] = (1,)) -> Outcome:
     """Compile one model whose keys (besides name and source) are given as YAML; `inherited` are those that are taken to come from `defaults`."""
     text = f"version: 1\n{top}\nmodels:\n- name: m\n  source: m.onnx\n{textwrap.indent(textwrap.dedent(keys).strip(), '  ')}\n"
     parsed = parse_yaml(SourceText("spec.yaml", text))
@@ -48,5 +48,5 @@ def compiled(keys: str, model: Signature | None = None, *, top: str = "", inheri
     assert not parsed.problems
     spec = Spec.model_validate(parsed.root.plain())
     findings = Findings("m", lambda key: Location(".".join(map(str, key))), lambda key: str(key[0]) in inherited)
-    made = compile_model(spec.models[0], model or signature(), spec.triton, digest="0" * 64, versions=(1,), samples={}, findings=findings)
+    made = compile_model(spec.models[0], model or signature(), spec.triton, digest="0" * 64, versions=versions, samples={}, findings=findings)
     return Outcome(made.config, made.remarks, findings.found, made.profiles)

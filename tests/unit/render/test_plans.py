@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.render.compiling import FP32, compiled, signature
+from tritongen.diagnostics import Severity
 from tritongen.signature import Signature, TensorSpec
 
 SHAPES = "shapes: {x: {min: [16], opt: [128], max: [512]}}"
@@ -103,3 +104,71 @@ def test_batches_without_a_graph_are_said(keys, words):
     if words:
         assert words in outcome.only("TG183").message
         assert [spec.batch_size for spec in outcome.config.optimization.cuda.graph_spec] == [1, outcome.config.max_batch_size]
+
+
+@pytest.mark.parametrize(
+    ("release", "capabilities", "words"),
+    [
+        ("25.08", '["7.0", "8.6"]', "which knows GPUs of compute capability from 7.5 on, and not 7.0"),
+        ("24.09", '["7.0"]', ""),
+        ("24.04", '["5.2"]', "which knows GPUs of compute capability from 6.0 on, and not 5.2"),
+        ("24.10", '["7.5", "12.0"]', "which knows GPUs of compute capability below 10.0, and not 12.0"),
+        ("25.01", '["7.5", "12.0"]', ""),
+        ("25.07", '["7.5", "10.0"]', ""),
+        ("99.01", '["5.2"]', ""),
+    ],
+)
+def test_gpus_that_the_release_does_not_know_are_refused(release, capabilities, words):
+    keys = f"backend: tensorrt\ntensorrt: {{build: {{compute_capabilities: {capabilities}}}}}"
+    outcome = compiled(keys, top=f'triton: {{release: "{release}"}}')
+    assert ("TG127" in outcome.codes) == bool(words)
+    if words:
+        found = outcome.only("TG127")
+        assert (found.severity, words in found.message) == (Severity.ERROR, True)
+
+
+def test_hardware_compatibility_is_for_gpus_that_have_it():
+    build = '{build: {compute_capabilities: ["7.5", "8.6"], hardware_compatibility: ampere_plus}}'
+    found = compiled(f"backend: tensorrt\ntensorrt: {build}").only("TG127")
+    assert found.location.path == "tensorrt.build.compute_capabilities.0"
+    assert "is for compute capabilities from 8.0 on, and not 7.5" in found.message
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ("backend: tensorrt\nprecision: fp16\ninstances: [{kind: gpu, dla: 99}]", "instances.0.dla"),
+        ("accelerator: tensorrt\nprecision: fp16\nonnxruntime: {tensorrt: {dla_core: 2}}", "onnxruntime.tensorrt.dla_core"),
+    ],
+)
+def test_an_accelerator_that_no_device_has(keys, place):
+    found = compiled(keys).only("TG127")
+    assert (found.severity, found.location.path) == (Severity.WARNING, place)
+    assert "TG127" not in compiled(keys.replace("99", "1").replace("core: 2", "core: 0")).codes
+
+
+def test_a_profile_that_is_there_already_is_said():
+    found = compiled("backend: tensorrt\nbatching: {max: 8}\ntensorrt: {profiles: [{batch: 4}, {batch: 8}, {batch: 4}]}").only("TG128")
+    assert (found.location.path, found.message) == ("tensorrt.profiles.2", "profile 2 is the same as profile 0")
+
+
+class TestEnginesOfSeveralVersions:
+    KEYS = "accelerator: tensorrt\nversions: {policy: all}"
+
+    def parameters(self, outcome):
+        return outcome.config.optimization.execution_accelerators.gpu_execution_accelerator[0].parameters
+
+    def test_they_have_no_cache(self):
+        outcome = compiled(self.KEYS, versions=(1, 2))
+        assert "trt_engine_cache_enable" not in self.parameters(outcome)
+        found = outcome.only("TG129")
+        assert (found.severity, found.location.path) == (Severity.WARNING, "versions")
+        assert found.message.startswith("there is no engine cache: versions 1, 2 are served")
+
+    def test_whoever_asked_for_one_is_told(self):
+        outcome = compiled(f"{self.KEYS}\nonnxruntime: {{tensorrt: {{engine_cache: true}}}}", versions=(1, 2))
+        assert outcome.only("TG117").message.startswith("engine_cache has no effect: versions 1, 2 are served")
+
+    @pytest.mark.parametrize("keys", ["accelerator: tensorrt", f"{KEYS}\nonnxruntime: {{tensorrt: {{engine_cache: false}}}}"])
+    def test_nothing_is_said_where_one_is_served_or_none_is_kept(self, keys):
+        assert not {"TG129", "TG117"} & {*compiled(keys, versions=(1, 2)).codes}

@@ -33,6 +33,30 @@ def test_each_preferred_size_that_the_spec_names_has_a_profile_and_copies_use_th
     assert list(outcome.config.instance_group[0].profile) == ["0", "1"]
 
 
+def test_buckets_alone_say_which_sizes_there_are():
+    outcome = compiled(f"backend: tensorrt\nbatching: {{max: 16}}\n{BUCKETS}", TEXT)
+    assert outcome.codes == []
+    assert spans(outcome.profiles) == [{"x": ((1, 16), (8, 64), (16, 128))}, {"x": ((1, 129), (16, 512), (16, 512))}]
+    (warmed, *_) = outcome.config.model_warmup
+    assert list(warmed.inputs["x"].dims) == [64], "the usual size of the first profile"
+    assert list(outcome.config.input[0].dims) == [-1]
+
+
+def test_copies_must_take_every_bucket():
+    found = compiled(f"backend: tensorrt\nbatching: {{max: 16}}\n{BUCKETS}\ninstances: [{{kind: gpu, profiles: [0]}}]", TEXT).only("TG124")
+    assert found.message == "profiles 0 of these copies do not cover the sizes in all profiles: none takes x [1, 129]"
+
+
+def test_buckets_of_two_dimensions_need_not_fill_the_square_between_them():
+    both = "{profiles: [{shapes: {x: {min: [1, 1], opt: [4, 4], max: [8, 8]}}}, {shapes: {x: {min: [9, 9], opt: [16, 16], max: [16, 16]}}}]}"
+    assert compiled(f"backend: tensorrt\nbatching: {{max: 4}}\ntensorrt: {both}", signature(("N", "H", "W"))).codes == []
+
+
+@pytest.mark.parametrize(("profiles", "code"), [("[{shapes: {x: [16]}}, {batch: 2}]", "TG108"), ("[{shapes: {x: [16]}}, {shapes: {x: [16, 4]}}]", "TG108")])
+def test_an_input_that_a_profile_leaves_out_needs_shapes(profiles, code):
+    assert compiled(f"backend: tensorrt\nbatching: {{max: 4}}\ntensorrt: {{profiles: {profiles}}}", TEXT).codes == [code]
+
+
 def test_sizes_that_were_derived_do_not_make_profiles():
     outcome = compiled("backend: tensorrt\nbatching: {max: 8}\ntensorrt: {cuda_graphs: true}")
     assert list(outcome.config.dynamic_batching.preferred_batch_size) == [2, 4, 8]

@@ -22,9 +22,10 @@ def entry(tmp_path, onnx=b"onnx", **options):
     source = tmp_path / "source.onnx"
     source.write_bytes(onnx)
     sha = file_sha256(source)
-    recipe = PlanRecipe("m", 1, (PlanFile("model.plan"),), ONNX, {ONNX: sha}, **({"release": "25.08"} | options))
+    given = {"release": "25.08", "plans": (PlanFile("model.plan"),)} | options
+    recipe = PlanRecipe("m", 1, onnx=ONNX, files={ONNX: sha}, **given)
     artifacts = {ONNX: CopiedFile(source, sha), RECIPES: TextFile(print_recipes([recipe]).encode())}
-    files = {PurePosixPath("1/model.plan"): KeptFile(recipe, recipe.plans[0])}
+    files = {PurePosixPath("1", each.name): KeptFile(recipe, each) for each in recipe.plans}
     return Entry("m", {**files, CONFIG: TextFile(stamp_text("# header\n", "max_batch_size: 0\n", files, artifacts, {}).encode())}, artifacts), recipe
 
 
@@ -75,6 +76,41 @@ def test_a_stale_plan_is_left_out_and_said_with_the_difference(tmp_path, plan, c
     assert render(tmp_path, made).is_clean
 
 
+def test_what_builders_left_of_a_plan_goes_with_it(tmp_path, plan):
+    beside = tmp_path / "repo.artifacts/m"
+    left = ["timing.cache", "timing.sm86.cache", "1/model.plan.log", "1/model.rtx.plan", "1/model.rtx.plan.manifest.json"]
+    others = ["notes.txt", "1/mine.bin", "2/model.rtx.plan"]
+    for name in (*left, *others):
+        (beside / name).parent.mkdir(exist_ok=True)
+        (beside / name).write_text("left")
+    made, _ = entry(tmp_path)
+    assert render(tmp_path, made).is_clean
+    assert all((beside / name).exists() for name in left)
+    files = {PurePosixPath("1/model.onnx"): CopiedFile(tmp_path / "source.onnx", file_sha256(tmp_path / "source.onnx"))}
+    served = Entry("m", {**files, CONFIG: TextFile(stamp_text("# header\n", "", files, {}, {}).encode())})
+    done = render(tmp_path, served)
+    assert "artifact 1/model.plan.manifest.json: no longer wanted" in format_plan(done)
+    assert sorted(str(path.relative_to(beside)) for path in beside.rglob("*") if path.is_file()) == sorted(others)
+    assert render(tmp_path, served).is_clean
+
+
+def test_a_plan_for_another_kind_of_gpu_takes_only_its_own_manifest_along(tmp_path, plan):
+    beside = tmp_path / "repo.artifacts/m"
+    for name in ("timing.cache", "timing.sm86.cache", "1/model.rtx.plan"):
+        (beside / name).write_text("left")
+    made, _ = entry(tmp_path, plans=(PlanFile("model.sm86.plan", "8.6", "timing.sm86.cache"),))
+    render(tmp_path, made)
+    assert sorted(path.name for path in beside.rglob("*") if path.is_file()) == ["model.onnx", "model.rtx.plan", "recipes.json", "timing.sm86.cache"]
+
+
+def test_pruning_a_model_removes_what_builders_left_of_its_plans(tmp_path, plan):
+    plan.unlink()
+    (tmp_path / "repo.artifacts/m/timing.cache").write_text("times")
+    apply_plan(make_plan(tmp_path / "repo", [], prune=True))
+    assert not (tmp_path / "repo/m").exists()
+    assert not (tmp_path / "repo.artifacts").exists()
+
+
 def test_a_plan_that_somebody_brought_stays_until_the_model_changes(tmp_path, plan):
     plan.write_bytes(b"another plan")
     tuned, _ = entry(tmp_path, tf32=False)
@@ -107,6 +143,21 @@ def test_a_file_in_the_place_of_a_plan_that_no_render_knew_is_a_conflict(tmp_pat
 
 def script(body="echo\n"):
     return stamp_text("#!/bin/sh\n# header\n", body, {}, {}, {}).encode()
+
+
+def test_a_folder_in_the_place_of_a_plan_with_somebodys_files_is_a_conflict(tmp_path):
+    made, _ = entry(tmp_path)
+    render(tmp_path, made)
+    folder = tmp_path / "repo/m/1/model.plan"
+    folder.mkdir()
+    assert "1/model.plan: is a folder, and a file belongs there" in make_plan(tmp_path / "repo", [made]).changes[0].reasons
+    (folder / "notes").write_text("mine")
+    with pytest.raises(RepositoryError) as caught:
+        render(tmp_path, made)
+    assert f"{folder / 'notes'} was not made by tritongen, and its place is needed" in str(caught.value)
+    assert (folder / "notes").read_text() == "mine"
+    render(tmp_path, made, force=True)
+    assert not folder.exists()
 
 
 def test_the_script_is_written_replaced_and_removed_with_the_models(tmp_path):

@@ -151,8 +151,9 @@ def test_the_artifacts_of_an_orphan_go_with_it_and_nothing_beside_them(tmp_path)
     render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), entry(tmp_path, "b", artifacts=[("model.onnx", b"two")]))
     (tmp_path / "repo/b/1/model.plan").write_bytes(b"built from it")
     (tmp_path / "repo.artifacts/b/timing.cache").write_bytes(b"of the builder")
+    (tmp_path / "repo.artifacts/b/notes.txt").write_bytes(b"somebody's own")
     render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), prune=True)
-    assert sorted(tree(tmp_path / "repo.artifacts")) == ["a/model.onnx", "b/timing.cache"]
+    assert sorted(tree(tmp_path / "repo.artifacts")) == ["a/model.onnx", "b/notes.txt"]
     assert not (tmp_path / "repo/b").exists()
 
 

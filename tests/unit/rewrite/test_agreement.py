@@ -105,12 +105,14 @@ def test_what_cannot_be_run_is_said(tmp_path):
     assert both(tmp_path, picky).skipped.startswith("the original does not run on made-up inputs: ")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("name", "width"), [(networks.RECOGNIZER, 160), (networks.CLASSIFIER, 192)])
 def test_trained_models_are_near(name, width, tmp_path):
     found = both(tmp_path, networks.packaged(name), sizes=(1, 2), shapes={"x": (3, 48, width)})
     assert all(each.is_within(cosine=0.999, top1=True) and each.rows for each in found.agreements)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("operators", "near"), [((), False), (("BatchNormalization",), True)])
 def test_a_trained_model_whose_variances_fp16_has_few_bits_for(operators, near, tmp_path):
     """A dark box with a light one in it, which the detector takes for text: on noise it finds nothing, and nothing has no digits to compare."""

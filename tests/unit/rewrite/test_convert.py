@@ -245,6 +245,7 @@ def test_numbers_that_fp16_does_not_hold_become_its_largest_and_smallest(tmp_pat
     np.testing.assert_array_equal(stored, np.array([65504, -np.inf, np.finfo(np.float16).smallest_subnormal, 1], np.float16))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", [networks.RECOGNIZER, networks.CLASSIFIER, *networks.SILERO])
 def test_trained_models_load_with_their_interface(name, tmp_path):
     path = networks.packaged(name)

@@ -9,10 +9,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.unit.build.making import define, span
+from tests.unit.render.compiling import FP32
 from tritongen.build import Silent
 from tritongen.errors import ModelFileError
 from tritongen.recipe import Profile
-from tritongen.rewrite import is_anonymous, name_dimensions
+from tritongen.rewrite import is_anonymous, name_dimensions, repeats_the_batch, shares_a_mark
+from tritongen.signature import Signature, TensorSpec
 from tritongen.signature.onnx import read_onnx
 
 APART = Profile({"x": span((1, 2), (2, 4), (4, 8)), "z": span((1, 3), (2, 6), (4, 12))})
@@ -37,7 +39,7 @@ def symbols(path):
     return [dim.dim_param for value in onnx.load(path).graph.input for dim in value.type.tensor_type.shape.dim]
 
 
-@pytest.mark.parametrize("text", ["?", "", None, "-1"])
+@pytest.mark.parametrize("text", ["?", "", None, "-1", "None", "unk__7"])
 def test_nameless_dimensions_get_names_and_tensorrt_then_builds(text, tmp_path):
     path = two_inputs(tmp_path / "m.onnx", text, text)
     assert is_anonymous(read_onnx(path))
@@ -48,7 +50,7 @@ def test_nameless_dimensions_get_names_and_tensorrt_then_builds(text, tmp_path):
     assert define(done.path, APART).build(Silent(), Event()).plan
 
 
-@pytest.mark.parametrize("text", ["?", ""])
+@pytest.mark.parametrize("text", ["?", "", "N"])
 def test_without_names_tensorrt_builds_nothing(text, tmp_path):
     path = two_inputs(tmp_path / "m.onnx", text, text)
     with pytest.raises(ModelFileError):
@@ -66,8 +68,44 @@ def test_a_file_with_names_is_left_as_it_is(tmp_path):
     assert name_dimensions(path, tmp_path / "named.onnx").notes == ()
 
 
-def test_a_plan_is_rendered_with_names(tmp_path, tritongen):
-    two_inputs(tmp_path / "m.onnx", "?", "?")
+def test_what_bears_the_name_of_the_batch_gets_another_where_triton_forms_it(tmp_path):
+    path = two_inputs(tmp_path / "m.onnx", "N", "S")
+    assert repeats_the_batch(read_onnx(path))
+    done = name_dimensions(path, tmp_path / "named.onnx", batched=True)
+    assert symbols(done.path) == ["N", "dim_0", "N", "S"]
+    assert not repeats_the_batch(read_onnx(done.path))
+    assert define(done.path, APART).build(Silent(), Event()).plan
+    assert name_dimensions(path, tmp_path / "whole.onnx").notes == ()
+
+
+@pytest.mark.parametrize(("names", "expected"), [(("?", "?"), True), (("?", "-1"), False), ((None, None), False), (("S", "S"), False), (("?", "T"), False)])
+def test_a_mark_that_two_dimensions_bear(names, expected, tmp_path):
+    assert shares_a_mark(read_onnx(two_inputs(tmp_path / "m.onnx", *names)), batched=True) == expected
+
+
+def test_the_batch_of_two_inputs_may_bear_one_mark():
+    signature = Signature(tuple(TensorSpec(name, FP32, ("?", 8)) for name in "xz"), ())
+    assert not shares_a_mark(signature, batched=True)
+    assert shares_a_mark(signature, batched=False)
+
+
+@pytest.mark.parametrize("names", [("?", "?"), ("N", "S"), ("None", "None")])
+def test_parts_of_a_graph_that_onnxruntime_gives_to_tensorrt_have_names(names, tmp_path, tritongen):
+    source = two_inputs(tmp_path / "m.onnx", *names)
+    shapes = "{x: {min: [2], opt: [4], max: [8]}, z: {min: [3], opt: [6], max: [12]}}"
+    keys = "source: m.onnx, accelerator: {}, instances: {{kind: gpu}}, batching: {{max: 4}}"
+    for accelerator, named in (("tensorrt", True), ("cuda", False)):
+        path = tmp_path / f"{accelerator}.yaml"
+        path.write_text(f"version: 1\nrepository: {accelerator}\nmodels:\n- {{name: m, {keys.format(accelerator)}, shapes: {shapes}}}\n")
+        assert tritongen("render", path).code == 0
+        placed = tmp_path / accelerator / "m/1/model.onnx"
+        assert (len(set(symbols(placed))) == 3) is named, symbols(placed)
+        assert (placed.read_bytes() == source.read_bytes()) is not named
+
+
+@pytest.mark.parametrize("names", [("?", "?"), ("N", "N")])
+def test_a_plan_is_rendered_with_names(names, tmp_path, tritongen):
+    two_inputs(tmp_path / "m.onnx", *names)
     shapes = "{x: {min: [2], opt: [4], max: [8]}, z: {min: [3], opt: [6], max: [12]}}"
     (tmp_path / "spec.yaml").write_text(f"version: 1\nmodels:\n- {{name: m, source: m.onnx, backend: tensorrt, batching: {{max: 4}}, shapes: {shapes}}}\n")
     assert tritongen("render", tmp_path / "spec.yaml").code == 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import networks
 import pytest
 
-from tritongen.build import Built, Device, Job, Library, Progress, State, Wanted, survey
+from tritongen.build import Built, Device, Job, Library, Progress, State, Wanted, load_library, survey
 from tritongen.build.survey import read_all_recipes
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import ModelFileError
@@ -104,6 +104,22 @@ class TestRtx:
         assert case.states(*RTX, "--compute-capability", "8.6", "--compute-capability", "12.0") == [
             ("built", ["was built for all GPUs, and 8.6, 12.0 are asked for"])
         ]
+        again = ("--compute-capability", "12.0", "--compute-capability", "8.6", "--compute-capability", "12.0")
+        assert case.states(*RTX, *again) == [("good", [])]
+
+    def test_another_version_of_the_library_makes_it_stale(self, case, monkeypatch):
+        case.build(*RTX)
+        here = load_library(TENSORRT_RTX)
+        monkeypatch.setattr("tritongen.workflow.building.installed_version", lambda kind: "1.8.0.1")
+        ((state, reasons),) = case.states(*RTX, "--dry-run")
+        assert (state, reasons) == ("wanted", [f"was built with TensorRT-RTX {here.version}, and what loads it has 1.8.0.1"])
+        assert case.states("--dry-run") == [("wanted", ["is not there"])]
+
+    def test_a_precision_that_it_takes_from_the_file_alone_is_said(self, case):
+        case.spec(", precision: int8")
+        result = case.build(*RTX)
+        assert result.code == 0
+        assert "precision int8 has no effect: TensorRT-RTX" in result.out
 
     def test_the_gpus_of_the_spec_are_those_of_the_plan(self, case):
         case.spec(', tensorrt: {build: {compute_capabilities: ["8.6", "8.9"]}}')
@@ -176,6 +192,25 @@ class TestWhatCannotBeBuilt:
         assert result.code == 2
         assert "write it as 8.6" in result.err
 
+    def test_a_capability_that_the_library_does_not_know_is_said_once_at_the_option(self, case):
+        case.spec(others="- {name: other, source: m.onnx, backend: tensorrt}\n")
+        result = case.build(*RTX, "--compute-capability", "9.0", "--compute-capability", "8.6")
+        assert result.code == 2
+        assert result.err.count("TG093") == 1
+        assert "--compute-capability: TensorRT-RTX" in result.err
+        assert "builds nothing for compute capability 9.0" in result.err
+        assert "it knows 7.5, 8.0, 8.6" in result.err
+        assert not case.rtx.exists()
+
+    def test_and_one_of_the_spec_at_each_model_that_names_it(self, case):
+        case.spec(', tensorrt: {build: {compute_capabilities: ["9.0"]}}')
+        result = case.build(*RTX)
+        assert result.code == 2
+        assert "(model m): TensorRT-RTX" in result.err
+        assert "9.0, which tensorrt.build.compute_capabilities names" in result.err
+        assert "name some of these with --compute-capability" in result.err
+        assert case.build(*RTX, "--compute-capability", "8.9").code == 0
+
     def test_no_model_with_a_plan(self, case):
         (case.folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: m.onnx}\n")
         result = case.build(*RTX)
@@ -201,12 +236,91 @@ class TestWhatCannotBeBuilt:
         result = case.build(*RTX, target="model_repository")
         assert result.code == 2
         assert "model.onnx is not the file that the recipe of the plan was made for" in result.err
+        assert "render the spec again" in result.err
         assert not case.rtx.exists()
+
+    @pytest.mark.parametrize("options", [(), ("--dry-run",)])
+    def test_one_whose_plan_was_built_before(self, case, options):
+        case.build(*RTX)
+        networks.mlp(case.artifacts / "model.onnx", seed=9)
+        result = case.build(*RTX, *options, target="model_repository")
+        assert result.code == 2
+        assert "model.onnx is not the file that the recipe of the plan was made for" in result.err
+        (case.artifacts / "model.onnx").unlink()
+        result = case.build(*RTX, *options, target="model_repository")
+        assert result.code == 2
+        assert "model.onnx is not there, and the plan is built from it" in result.err
+        assert "render the spec again" in result.err
+
+    def test_a_model_that_has_no_plan_any_more(self, case):
+        case.build(*RTX)
+        recipes = case.artifacts / "recipes.json"
+        edited = recipes.read_text() + " "
+        recipes.write_text(edited)  # edited by hand, so that the next render leaves it
+        case.call("render", case.folder / "spec.yaml", "--force")
+        recipes.write_text(edited)
+        (case.folder / "spec.yaml").write_text("version: 1\nmodels:\n- {name: m, source: m.onnx}\n")
+        assert case.call("render", case.folder / "spec.yaml").code == 0
+        assert recipes.exists()
+        result = case.build(*RTX, target="model_repository")
+        assert (result.code, "there is no plan to build" in result.out) == (0, True)
+
+    def test_recipes_of_other_plans_than_the_config_has(self, case):
+        case.call("render", case.folder / "spec.yaml")
+        recipes = case.artifacts / "recipes.json"
+        recipes.write_text(recipes.read_text().replace('"version": 1', '"version": 7'))
+        result = case.build(*RTX, target="model_repository")
+        assert result.code == 2
+        assert "name different plans: 1/model.plan, 7/model.plan" in result.err
+
+    @pytest.mark.parametrize(
+        ("was", "now", "words"),
+        [
+            ('"name": "model.plan"', '"name": "../../model.plan"', "is no name of a file"),
+            ('"version": 1', '"version": -1', "greater than or equal to 1"),
+            ('"release": "25.08"', '"release": "newest"', "recipes.0.release"),
+            ('"hardware_compatibility": "none"', '"hardware_compatibility": "all"', "recipes.0.hardware_compatibility"),
+            ('"optimization_level": null', '"optimization_level": 99', "recipes.0.optimization_level"),
+            ('"onnx": "model.onnx"', '"onnx": "/etc/passwd"', "leads out of the model's artifacts folder"),
+            ('"model": "m"', '"model": "other"', "it has recipes of 'other'"),
+        ],
+    )
+    def test_recipes_that_were_edited_by_hand(self, case, was, now, words):
+        case.call("render", case.folder / "spec.yaml")
+        recipes = case.artifacts / "recipes.json"
+        assert was in recipes.read_text()
+        recipes.write_text(recipes.read_text().replace(was, now))
+        result = case.build(*RTX, target="model_repository")
+        assert result.code == 2
+        assert "TG095" in result.err
+        assert words in result.err
+        assert "Traceback" not in result.err
+
+    def test_a_graph_that_hands_its_input_on(self, case):
+        from onnx import TensorProto, helper
+
+        nodes, side = [helper.make_node("Tanh", ["x"], ["y"])], [("x", TensorProto.FLOAT, ["N", 8])]
+        networks.save(case.folder / "m.onnx", nodes, side, [("y", TensorProto.FLOAT, ["N", 8]), *side])
+        result = case.build(*RTX)
+        assert result.code == 2
+        assert result.err.count("TG091") == 1
+        assert "input 'x' of the ONNX file is one of its outputs, too" in result.err
+        assert "put an Identity node between" in result.err
 
     def test_a_model_in_place_of_a_spec(self, case):
         result = case.build(*RTX, target="m.onnx")
         assert result.code == 2
         assert "tritongen init" in result.err
+
+    @pytest.mark.parametrize("name", ["model.rtx.plan", "model.rtx.plan.manifest.json"])
+    def test_a_folder_in_the_place_of_a_file_is_said_before_anything_is_built(self, case, name):
+        case.call("render", case.folder / "spec.yaml")
+        (case.artifacts / "1" / name).mkdir(parents=True)
+        for options in (RTX, (*RTX, "--dry-run")):
+            result = case.build(*options, target="model_repository")
+            assert result.code == 2
+            assert f"{name} is a folder, and a file is to be written there" in result.err
+        assert "building" not in result.err
 
     def test_a_place_that_cannot_be_written(self, case):
         case.call("render", case.folder / "spec.yaml")
@@ -215,6 +329,22 @@ class TestWhatCannotBeBuilt:
         assert result.code == 2
         assert "TG096" in result.err
         assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"), [((), 3, "pip install 'tritongen[tensorrt]'"), ((*RTX, "--model", "mm"), 2, "did you mean 'm'?"), ((), 2, "'batchin'")]
+)
+def test_json_is_one_object_whatever_the_exit_code(case, options, code, words):
+    good = json.loads(case.build(*RTX, "--format", "json").out)
+    if "batchin" in words:
+        case.spec(more=", batchin: 3")
+    result = case.build(*options, "--format", "json")
+    found = json.loads(result.out)
+    assert (result.code, found["error"]["exit_code"], found["plans"]) == (code, code, [])
+    assert words in json.dumps(found, ensure_ascii=False)
+    assert words in result.err
+    assert found.keys() == good.keys()
+    assert good["error"] is None
 
 
 def determinant() -> bytes:
@@ -306,6 +436,29 @@ class TestTensorRT:
         assert (here.path.name, here.elsewhere) == ("model.sm86.plan", "")
         assert (there.path.name, there.elsewhere) == ("model.sm90.plan", "it is for a GPU of compute capability 9.0, and this one has 8.6")
 
+    def test_a_gpu_that_no_plan_is_for(self, case, monkeypatch):
+        case.spec(', tensorrt: {build: {compute_capabilities: ["8.6", "9.0"]}}')
+        monkeypatch.setattr("tritongen.workflow.building.find_device", lambda: Device("NVIDIA T4", "7.5", "550.54.15"))
+        result = case.build()
+        assert result.code == 3
+        assert "model m, version 1: no plan is for this machine; it is for a GPU of compute capability 8.6, and this one has 7.5" in result.err
+        assert "add its compute capability to tensorrt.build.compute_capabilities" in result.err
+        assert case.build("--dry-run").code == 3
+
+    def test_a_plan_of_the_trtllm_image_of_the_same_release_is_built_again(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        text = wanted.manifest.read_text().replace("10.13.2.6", "10.11.0.33").replace('"release": ""', '"release": "25.08"')
+        wanted.manifest.write_text(text)
+        assert case.states("--dry-run") == [
+            (
+                "wanted",
+                ["was built with TensorRT 10.11.0.33 (the -trtllm image of release 25.08), and the -py3 image of release 25.08 has 10.13.2.6"],
+            )
+        ]
+        checked = case.call("render", case.folder / "spec.yaml", "--check")
+        assert (checked.code, "the -py3 image of release 25.08 has 10.13.2.6" in checked.out) == (1, True)
+
     def test_a_build_that_fails_leaves_what_was_there(self, case):
         (wanted,) = self.wanted(case)
         Workshop(Carpenter(), GPU).make(wanted, None)
@@ -324,14 +477,17 @@ def started(folder: Path, stderr: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment)
 
 
-def test_ctrl_c_leaves_no_half_file(tmp_path):
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_leaves_no_half_file(times, tmp_path):
     with started(tmp_path, subprocess.PIPE) as process:
         assert process.stderr is not None
         before = "".join(itertools.takewhile(lambda line: not line.startswith("building"), process.stderr))
-        time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        for _ in range(times):
+            time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-        assert process.wait(60) == 130, before + said
+        # A second one that comes when all has been put away ends the process as any other; a shell says 130 then, too.
+        assert process.wait(60) in (130, *[-signal.SIGINT] * (times > 1)), before + said
     assert "Traceback" not in said
     assert list(tmp_path.rglob("*.plan*")) == []
 

@@ -6,6 +6,7 @@ import json
 
 import networks
 import pytest
+from click import BadParameter
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 from rewrite_graphs import floats
@@ -20,12 +21,12 @@ from tritongen.workflow.estimating import estimate_spec
 WIDE = 1 << 16
 
 
-def wide(path, *, batch="N"):
+def wide(path, *, batch="N", width=4):
     """`x: float32[batch, 4] → y: float32[batch, 65536]`: 1 MiB of weights, and 256 KiB for each row."""
     return networks.save(
         path,
         [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])],
-        [("x", TensorProto.FLOAT, [batch, 4])],
+        [("x", TensorProto.FLOAT, [batch, width])],
         [("y", TensorProto.FLOAT, [batch, WIDE])],
         [floats("w", 4, WIDE)],
     )
@@ -98,7 +99,7 @@ def test_the_command_says_what_fits_and_fails_where_it_does_not(memory, code, wo
 def test_json_has_the_parts_in_bytes(tmp_path):
     outcome = CliRunner().invoke(command, [str(spec(tmp_path, "batching: {max: 2}\ninstances: {kind: gpu}")), "--format", "json"], standalone_mode=False)
     found = json.loads(outcome.stdout)
-    assert (found["memory"], found["fits"], found["complete"]) == (None, True, True)
+    assert (found["memory"], found["fits"], found["complete"], found["error"]) == (None, None, True, None)
     (gpu,) = found["gpus"]
     assert gpu["models"]["m"]["weights"] == found["models"][0]["weights"] == 4 * WIDE * 4
     assert gpu["total"] == gpu["context"] + gpu["models"]["m"]["total"]
@@ -129,6 +130,50 @@ def test_what_is_not_known_is_said(tmp_path):
     text = CliRunner().invoke(command, [str(path)], standalone_mode=False).output
     assert "from NonZero 'found' on" in text
     assert "Each GPU: at least" in text
+
+
+@pytest.mark.parametrize(("memory", "code", "fits"), [("8GiB", 0, None), ("640MiB", 1, False)])
+def test_what_is_known_of_a_model_of_unknown_sizes_counts(memory, code, fits, tmp_path):
+    """600 MiB for CUDA, 70 for a copy and 1 for weights: too much for 640, and who knows for 8 GiB."""
+    wide(tmp_path / "m.onnx", width="W")
+    path = tmp_path / "spec.yaml"
+    path.write_text("version: 1\nmodels: [{name: m, source: m.onnx, batching: {max: 4}, instances: {kind: gpu}, warmup: none}]\n")
+    text = CliRunner().invoke(command, [str(path), "--gpu-memory", memory], standalone_mode=False)
+    assert text.return_value == code
+    assert ("it does not fit" if code else "it fits as far as is known") in text.output
+    assert "Not known of m: " in text.output
+    outcome = CliRunner().invoke(command, [str(path), "--gpu-memory", memory, "--format", "json"], standalone_mode=False)
+    found = json.loads(outcome.stdout)
+    assert (found["fits"], found["gpus"][0]["fits"], found["complete"]) == (fits, fits, False)
+    (model,) = found["models"]
+    assert (model["weights"], model["activations"], model["largest_batch"]) == (4 * WIDE * 4, None, None)
+    assert found["gpus"][0]["total"] == CONTEXT_BYTES + HANDLES_BYTES + 4 * WIDE * 4
+
+
+def test_render_counts_what_is_known_of_a_model_of_unknown_sizes(tmp_path):
+    wide(tmp_path / "m.onnx", width="W")
+    keys = "source: m.onnx\nbatching: {max: 4}\nwarmup: none\nprove: false\ninstances: {kind: gpu}"
+    small = render(tmp_path, keys, top='triton: {release: "25.08", gpu_memory: 640MiB}', apply=False).one("TG185")
+    assert "are estimated to take at least 671 MiB of 640 MiB (Each GPU): m at least 71.0 MiB" in small.message
+    assert small.hint.startswith("lower batching.max, the counts of instances")
+    assert "TG185" not in render(tmp_path, keys, top='triton: {release: "25.08", gpu_memory: 8GiB}', apply=False).codes
+
+
+@pytest.mark.parametrize("size", ["0B", "0", "0GiB"])
+def test_no_memory_at_all_is_refused(size, tmp_path):
+    with pytest.raises(BadParameter, match="is too small: at least 1 byte"):
+        CliRunner().invoke(command, [str(spec(tmp_path, "instances: {kind: gpu}")), "--gpu-memory", size], standalone_mode=False, catch_exceptions=False)
+
+
+def test_json_is_one_object_for_a_spec_that_cannot_be_used(tmp_path):
+    path = spec(tmp_path, "shapes: {z: [4]}")
+    outcome = CliRunner().invoke(command, [str(path), "--format", "json"], standalone_mode=False)
+    assert isinstance(outcome.exception, InputError)
+    found = json.loads(outcome.stdout)
+    assert (found["error"]["exit_code"], found["fits"], found["models"], found["gpus"]) == (2, None, [], [])
+    (finding,) = [each for each in found["findings"] if each["severity"] == "error"]
+    assert (finding["code"], finding["line"]) == ("TG103", 6)
+    assert found.keys() == json.loads(CliRunner().invoke(command, [str(spec(tmp_path, "instances: {kind: gpu}")), "--format", "json"]).stdout).keys()
 
 
 def test_everything_that_is_wrong_with_the_spec_is_said_at_once(tmp_path):

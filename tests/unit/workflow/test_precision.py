@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 
 import networks
@@ -14,6 +15,7 @@ from rewrite_graphs import Graph, node, scalar
 from tests.unit.workflow.rewriting import ROOT, flattening, left_beside, render, served
 from tritongen.diagnostics import Severity
 from tritongen.repository import read_stamp
+from tritongen.rewrite import Agreement, Comparison
 
 GPU = "instances: {kind: gpu}\n"
 
@@ -36,6 +38,7 @@ def test_the_file_that_is_served_has_fp16_weights_and_its_answers_are_said(keys,
     said = outcome.one("TG167")
     assert said.severity is Severity.ADVICE
     assert said.message.startswith("in fp16 the model answers as the original does, at batches of 1, ")
+    assert ", at worst with: output 'y'" in said.message
     assert "output 'y': max abs " in said.message
     assert kinds(source) == {TensorProto.FLOAT}
     assert kinds(served(tmp_path)) == {TensorProto.FLOAT16}
@@ -105,6 +108,48 @@ def test_names_that_are_none_are_said_at_the_source(tmp_path):
     outcome = render(tmp_path, f"source: m.onnx\nprecision: fp16\nconversion: {{fp32_operators: [Gem], fp32_nodes: [q]}}\n{GPU}")
     assert [found.code for found in outcome.errors] == ["TG166", "TG166"]
     assert all("conversion." in found.message for found in outcome.errors)
+
+
+def test_what_cannot_be_compared_is_refused_unless_that_was_asked_for(tmp_path):
+    networks.mlp(tmp_path / "m.onnx")
+    keys = f"source: m.onnx\nprecision: fp16\n{GPU}"
+    refused = render(tmp_path, keys, prove_limit_bytes=1)
+    found = refused.one("TG169")
+    assert (found.severity, found.location.line) == (Severity.ERROR, 6)
+    assert "the limit for proofs is" in found.message
+    assert "conversion: {compare: false}" in found.hint
+    assert not (tmp_path / ROOT).exists()
+    waived = render(tmp_path, f"{keys}conversion: {{compare: false}}", prove_limit_bytes=1)
+    assert not [each for each in waived.findings if each.code in ("TG167", "TG169")]
+    assert kinds(served(tmp_path)) == {TensorProto.FLOAT16}
+
+
+def test_without_onnxruntime_a_converted_file_is_refused(tmp_path, monkeypatch):
+    networks.mlp(tmp_path / "m.onnx")
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "onnxruntime" else real(name, *rest))
+    found = render(tmp_path, f"source: m.onnx\nprecision: fp16\n{GPU}").one("TG169")
+    assert found.severity is Severity.ERROR
+    assert "onnxruntime is not installed (pip install 'tritongen[serve]')" in found.message
+
+
+def test_an_answer_that_optimising_may_mend_says_so(tmp_path):
+    """FP16 has no variances of 1e-9, and ONNX Runtime folds them away."""
+    numbers = {"one": [1, 1, 1, 1], "zero": [0, 0, 0, 0], "var": [1e-9, 1e-10, 1, 2]}
+    statistics = [numpy_helper.from_array(np.array(values, np.float32), name) for name, values in numbers.items()]
+    normal = node("BatchNormalization", ["x", "one", "zero", "zero", "var"], ["y"], name="norm", epsilon=1e-12)
+    Graph(["N", 4], [normal], ["N", 4], statistics).save(tmp_path / "m.onnx")
+    found = render(tmp_path, f"source: m.onnx\nprecision: fp16\n{GPU}").one("TG168")
+    assert found.hint.startswith("write optimize: offline, which folds batch normalizations")
+    steep(tmp_path / "m.onnx")
+    assert "optimize" not in render(tmp_path, f"source: m.onnx\nprecision: fp16\n{GPU}").one("TG168").hint
+
+
+def test_the_figures_are_the_worst_of_all_batches():
+    first = Agreement("y", 1, max_abs=0.5, max_rel=0.1, cosine=0.9999, rows=1, same_top1=1)
+    second = Agreement("y", 8, max_abs=0.25, max_rel=0.2, cosine=0.9995, rows=8, same_top1=7)
+    (worst,) = Comparison(agreements=(first, second)).worst
+    assert worst.numbers == "max abs 0.5, max rel 0.2, cosine 0.9995, the same top-1 in 8 of 9 rows"
 
 
 def test_what_is_not_compared_is_said(tmp_path):

@@ -148,15 +148,17 @@ def test_plans_of_versions_have_a_source_each(folder):
     assert render(folder, f"{BOTH}\nversions: {{policy: all}}\nbackend: tensorrt").action == "keep"
 
 
-def test_the_engine_cache_is_for_all_files_together(folder):
-    keys = f"{BOTH}\nversions: {{policy: all}}\naccelerator: tensorrt"
+def test_the_folder_of_caches_is_for_all_files_together_and_holds_no_engines(folder):
+    def parameters():
+        outcome = render(folder, f"{BOTH}\nversions: {{policy: all}}\naccelerator: tensorrt")
+        assert "versions 1, 3 are served" in outcome.one("TG129").message
+        return outcome.config.optimization.execution_accelerators.gpu_execution_accelerator[0].parameters
 
-    def cache():
-        return render(folder, keys).config.optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["trt_engine_cache_path"]
-
-    before = cache()
+    before = parameters()
     networks.mlp(folder / "a.onnx", seed=9)
-    assert cache() != before
+    after = parameters()
+    assert before["trt_timing_cache_path"] != after["trt_timing_cache_path"]
+    assert not {"trt_engine_cache_enable", "trt_engine_cache_path"} & {*before, *after}
 
 
 def test_warmup_is_proved_with_every_version(tmp_path):

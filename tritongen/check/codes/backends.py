@@ -1,4 +1,4 @@
-"""TG180 to TG185: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
+"""TG127 to TG129 and TG180 to TG185: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,39 @@ from tritongen.check.codes.entry import CodeEntry
 from tritongen.rules.rule import Consequence
 
 ENTRIES = (
+    CodeEntry(
+        "TG127",
+        "gpu-that-no-plan-is-for",
+        Consequence.REFUSED,
+        "The release's TensorRT knows the GPUs that a plan is to be built for, and they have what the build asks for.",
+        "TensorRT 10.5 took Volta (7.0) away, 10.8 brought Blackwell (10.0 and above); its release notes. ampere_plus is for 8.0 and above. Jetson and Drive "
+        "have two deep learning accelerators.",
+        "Name GPUs that the release serves, and settings that they can build.",
+        'triton: {release: "25.08"}\ntensorrt: {build: {compute_capabilities: ["7.0"]}}',
+        'triton: {release: "25.08"}\ntensorrt: {build: {compute_capabilities: ["8.6"]}}',
+    ),
+    CodeEntry(
+        "TG128",
+        "profile-twice",
+        Consequence.SLOW,
+        "The profiles of a plan differ.",
+        "Each profile that a copy uses has a context with working memory of its own (tensorrt_backend/src/instance_state.cc), and the first that fits a "
+        "request is taken.",
+        "Remove one, or tune it for another batch or other shapes.",
+        "tensorrt: {profiles: [{batch: 8}, {batch: 8}]}",
+        "tensorrt: {profiles: [{batch: 4}, {batch: 8}]}",
+    ),
+    CodeEntry(
+        "TG129",
+        "no-cache-for-several-versions",
+        Consequence.SLOW,
+        "A model whose engines are kept has one version that is served.",
+        "All versions have one config, and so one cache. ONNX Runtime names engines by the names in the graph, which are those of every version of a network, "
+        "and not by its weights (`TRTGenerateId` of its TensorRT provider), so that the cache is left out.",
+        "Serve one version, give each a model of its own, or build a plan for each with `backend: tensorrt`.",
+        "accelerator: tensorrt\nversions: {policy: all}",
+        "accelerator: tensorrt\nversions: {policy: latest, count: 1}",
+    ),
     CodeEntry(
         "TG180",
         "key-and-overlay-of-one-field",

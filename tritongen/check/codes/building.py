@@ -42,9 +42,9 @@ ENTRIES = (
         "TG095",
         "recipes-that-cannot-be-used",
         None,
-        "A rendered repository has its recipes beside it.",
-        "Without a recipe nobody knows how a plan is built.",
-        "Render the spec again, and do not edit recipes.json.",
+        "A rendered repository has its recipes beside it, with the files that they were made for.",
+        "Without a recipe nobody knows how a plan is built; from another file it would be another model's.",
+        "Render the spec again, and edit neither recipes.json nor the files beside it.",
     ),
     CodeEntry(
         "TG096",

@@ -177,9 +177,12 @@ ENTRIES = (
         "TG169",
         "converted-and-not-compared",
         _FRAGILE,
-        "A converted model can be compared with its original.",
-        "A model above `--prove-limit`, inputs of unknown size or a missing onnxruntime leave its answers unseen.",
+        "A converted model is compared with its original before it is placed.",
+        "A model above `--prove-limit`, inputs of unknown size or a missing onnxruntime leave its answers unseen. It is then refused, unless `conversion: "
+        "{compare: false}` or `--prove-limit 0` says that this is meant.",
         "Give sizes in `shapes` and values in `samples`, install onnxruntime, or raise `--prove-limit`.",
+        "conversion: {compare: true}   # where no sample runs",
+        "conversion: {compare: false}   # compared elsewhere",
     ),
     CodeEntry(
         "TG190",

@@ -27,6 +27,10 @@ export LC_ALL CUDA_DEVICE_ORDER
 
 RELEASE=25.08
 RELEASE_TENSORRT=10.13.2.6
+# In words, as the table of releases has it.
+RELEASE_WORDS=10.13.2.6
+RELEASE_LEAST=10.13.2.6
+RELEASE_MOST=10.13.2.6
 RELEASE_MAJOR=10
 IMAGE=nvcr.io/nvidia/tritonserver:25.08-py3
 TRITONGEN=0.1.0
@@ -40,6 +44,7 @@ built=0
 failed=0
 wanted=0
 elsewhere=0
+unserved=0
 
 say() {
     printf '%s\n' "$*"
@@ -92,14 +97,47 @@ number_of() {
     printf '%s\n' "$1" | awk -F. '{ printf "%d", ($1 * 1000 + $2) * 1000 + $3 }'
 }
 
-# The value of a key in a manifest, where each has a line of its own.
+# The value of a key in a manifest, where each has a line of its own; a text still as JSON has it.
 recorded() {
-    [ -r "$manifest" ] || return 0
-    sed -n 's/^ "'"$1"'": "\(.*\)",\{0,1\}$/\1/p' "$manifest" | sed -n 1p
+    sed -n 's/^ "'"$1"'": "\(.*\)",$/\1/p' "$manifest" | sed -n 1p
 }
 
 json_text() {
-    printf '%s' "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g'
+    printf '%s' "$1" | tr -cd '\040-\176' | sed 's/[\\"]/\\&/g'
+}
+
+has_form() {
+    printf '%s\n' "$2" | grep -Eq "^($1)\$"
+}
+
+# Prints a manifest. Arguments: compute capability, CUDA, driver, fingerprint, GPU, release, SHA-256 of the plan, TensorRT, tritongen; options as JSON.
+manifest_text() {
+    say '{'
+    say " \"compute_capability\": \"$1\","
+    say " \"cuda\": \"$2\","
+    say " \"driver\": \"$3\","
+    say " \"fingerprint\": \"$4\","
+    say ' "format": 1,'
+    say " \"gpu\": \"$5\","
+    say ' "kind": "tensorrt",'
+    say " \"release\": \"$6\","
+    say " \"sha256\": \"$7\","
+    say " \"tensorrt\": \"$8\","
+    say " \"tritongen\": \"$9\","
+    shift 9
+    say " \"options\": $1"
+    say '}'
+}
+
+# Whether the manifest is as it was written. Another form of the same JSON is not, nor one whose values nobody writes.
+is_manifest() {
+    has_form '[0-9]{1,5}(\.[0-9]{1,5}){2,3}' "$(recorded tensorrt)" || return 1
+    has_form '([0-9]{1,2}\.[0-9](, [0-9]{1,2}\.[0-9])*)?' "$(recorded compute_capability)" || return 1
+    has_form '[0-9a-f]{64}' "$(recorded sha256)" || return 1
+    has_form '[0-9a-f]{64}' "$(recorded fingerprint)" || return 1
+    again=$(manifest_text "$(recorded compute_capability)" "$(recorded cuda)" "$(recorded driver)" "$(recorded fingerprint)" "$(recorded gpu)" \
+        "$(recorded release)" "$(recorded sha256)" "$(recorded tensorrt)" "$(recorded tritongen)" "$(sed -n 's/^ "options": //p' "$manifest")" | sha256sum)
+    [ "$again" = "$(sha256sum < "$manifest")" ]
 }
 
 find_tools() {
@@ -135,10 +173,21 @@ check_release() {
         give_up 3 "this is release $here, and release $RELEASE will load the plans: it loads none that another TensorRT built." \
             "Run this script in $IMAGE, or render for $here; ANY_RELEASE=1 builds all the same"
     fi
-    if [ -z "$here" ] && [ -n "$RELEASE_TENSORRT" ] && ! same_version "$tensorrt" "$RELEASE_TENSORRT"; then
-        give_up 3 "this is TensorRT $tensorrt, and release $RELEASE, which will load the plans, has $RELEASE_TENSORRT: it loads none that another built." \
-            "Run this script in $IMAGE; ANY_RELEASE=1 builds all the same"
+    is_of_release && return
+    give_up 3 "this is TensorRT $tensorrt, and $IMAGE, which will load the plans, has $RELEASE_WORDS: it loads none that another built;" \
+        "a -trtllm image of the same release has an older one. Run this script in $IMAGE; ANY_RELEASE=1 builds all the same"
+}
+
+# Whether the release's -py3 image has this TensorRT, as far as that is known: of the image itself the last number may be another than NVIDIA announced.
+is_of_release() {
+    if [ -n "$RELEASE_TENSORRT" ]; then
+        own=$tensorrt
+        [ -z "$here" ] || own=$(printf '%s\n' "$tensorrt" | cut -d. -f1-3)
+        same_version "$own" "$RELEASE_TENSORRT"
+        return
     fi
+    [ -z "$RELEASE_LEAST" ] || same_version "$tensorrt" "$RELEASE_LEAST" || [ "$(number_of "$tensorrt")" -ge "$(number_of "$RELEASE_LEAST")" ] || return 1
+    [ -z "$RELEASE_MOST" ] || same_version "$tensorrt" "$RELEASE_MOST" || [ "$(number_of "$tensorrt")" -le "$(number_of "$RELEASE_MOST")" ]
 }
 
 # Sets gpus: a line for each GPU, with its UUID, compute capability, driver and name, by commas. Empty where nobody can be asked.
@@ -146,7 +195,10 @@ look_at_gpus() {
     gpus=''
     smi=${NVIDIA_SMI:-nvidia-smi}
     if ! command -v "$smi" >/dev/null 2>&1; then
-        [ -z "${COMPUTE_CAPABILITY:-}" ] || gpus=", $COMPUTE_CAPABILITY, , "
+        [ -n "${COMPUTE_CAPABILITY:-}" ] || return 0
+        has_form '[0-9]{1,2}\.[0-9]' "$COMPUTE_CAPABILITY" ||
+            give_up 2 "COMPUTE_CAPABILITY is \"$COMPUTE_CAPABILITY\", and a compute capability is such as 8.6"
+        gpus=", $COMPUTE_CAPABILITY, , "
         return 0
     fi
     set -- --query-gpu=uuid,compute_cap,driver_version,name --format=csv,noheader
@@ -156,6 +208,9 @@ look_at_gpus() {
     if ! gpus=$("$smi" "$@" 2>&1); then
         give_up 3 "$smi sees no GPU ($gpus); give the container its GPUs (docker run --gpus all ...)"
     fi
+    unknown=$(printf '%s\n' "$gpus" | awk -F', *' '$2 !~ /^[0-9]+[.][0-9]$/' | sed -n 1p)
+    [ -z "$unknown" ] ||
+        give_up 3 "$smi does not say what compute capability a GPU has (\"$unknown\"); update the driver, or say it with NVIDIA_SMI=none COMPUTE_CAPABILITY=8.6"
     kinds=$(printf '%s\n' "$gpus" | awk -F', *' '{ print $2 }' | sort -u | wc -l)
 }
 
@@ -182,16 +237,24 @@ judge() {
         why='it is not there'
         return
     fi
-    if [ "$(recorded kind)" != tensorrt ]; then
+    if [ ! -r "$manifest" ]; then
         why='nothing says what it was built from'
         return
     fi
-    [ "$(recorded fingerprint)" = "$fingerprint" ] || add_reason 'the model, or how it is to be built, has changed'
+    if ! is_manifest; then
+        why="$manifest is no manifest, or was edited"
+        return
+    fi
+    if [ "$(recorded fingerprint)" != "$fingerprint" ]; then
+        add_reason 'the model, or how it is to be built, has changed'
+    elif [ "$(sed -n 's/^ "options": //p' "$manifest")" != "$options" ]; then
+        add_reason "$manifest was edited"
+    fi
     was=$(recorded tensorrt)
     if [ "$later_too" = 1 ] && [ "${was%%.*}" = "$major" ] && [ "$(number_of "$was")" -le "$(number_of "$tensorrt")" ]; then
         :
     elif ! same_version "$was" "$tensorrt"; then
-        add_reason "it was built with TensorRT ${was:-of some version}, and this is $tensorrt"
+        add_reason "it was built with TensorRT $was, and this is $tensorrt"
     fi
     was=$(recorded compute_capability)
     if [ -n "$was" ] && [ -n "$capability" ] && [ "$was" != "$capability" ]; then
@@ -210,22 +273,8 @@ fail() {
 
 # Writes what a plan was made from. Arguments: file, SHA-256 of the plan, version of TensorRT.
 write_manifest() {
-    {
-        say '{'
-        say " \"compute_capability\": \"$(json_text "$capability")\","
-        say " \"cuda\": \"$(json_text "${CUDA_VERSION:-}")\","
-        say " \"driver\": \"$(json_text "$driver")\","
-        say " \"fingerprint\": \"$fingerprint\","
-        say ' "format": 1,'
-        say " \"gpu\": \"$(json_text "$gpu")\","
-        say ' "kind": "tensorrt",'
-        say " \"release\": \"$(json_text "${NVIDIA_TRITON_SERVER_VERSION:-}")\","
-        say " \"sha256\": \"$2\","
-        say " \"tensorrt\": \"$3\","
-        say " \"tritongen\": \"$(json_text "$TRITONGEN")\","
-        say " \"options\": $options"
-        say '}'
-    } > "$1"
+    manifest_text "$capability" "$(json_text "${CUDA_VERSION:-}")" "$(json_text "$driver")" "$fingerprint" "$(json_text "$gpu")" \
+        "$(json_text "${NVIDIA_TRITON_SERVER_VERSION:-}")" "$2" "$3" "$(json_text "$TRITONGEN")" "$options" > "$1"
 }
 
 # Whether a file in the model's artifacts folder is the one that was rendered. Arguments: file, its SHA-256.
@@ -297,6 +346,16 @@ outcome() {
     esac
 }
 
+# A plan for any GPU serves the kind that built it, unless it is said to be compatible; Triton loads it on every GPU that copies of the model run on.
+say_others() {
+    [ -z "$for_capability" ] && [ -n "$capability" ] || return 0
+    others=$(printf '%s\n' "$gpus" | awk -F', *' -v own="$capability" -v hardware="$hardware" '
+        { name = $0; sub(/^[^,]*, *[^,]*, *[^,]*, */, "", name) }
+        $2 != own && !(hardware == "ampere_plus" && $2 + 0 >= 8 && own + 0 >= 8) && !seen[name]++ { printf "%s%s (%s)", between, name, $2; between = ", " }')
+    [ -z "$others" ] || say "$label: warning: this machine also has $others, and the plan is for $gpu ($capability): Triton refuses to load it there." \
+        "Name the GPUs that serve the model (instances: [{kind: gpu, gpus: [...]}]), or each kind in tensorrt.build.compute_capabilities" >&2
+}
+
 # Puts a plan that was built where Triton looks, with its manifest.
 place() {
     version_of_plan=''
@@ -317,6 +376,7 @@ place() {
     temporary=''
     record=''
     built=$((built + 1))
+    say_others
     say "$label: built with TensorRT $version_of_plan in $(($(date +%s) - begun)) s: $plan"
 }
 
@@ -328,13 +388,14 @@ begin() {
 
 end() {
     [ -z "$served" ] || return 0
-    label=$whole
+    unserved=$((unserved + 1))
     found=$(printf '%s\n' "$gpus" | awk -F', *' '$2 != "" && !seen[$2]++ { printf "%s%s", between, $2; between = ", " }')
     if [ -n "$found" ]; then
-        fail "no plan is for this machine, whose compute capability is $found; add it to tensorrt.build.compute_capabilities in the spec, and render again"
+        found="no plan is for this machine, whose compute capability is $found; add it to tensorrt.build.compute_capabilities in the spec, and render again"
     else
-        fail "which plan is for this machine is not known without nvidia-smi; say it with COMPUTE_CAPABILITY=..."
+        found="which plan is for this machine is not known without nvidia-smi; say it with COMPUTE_CAPABILITY=..."
     fi
+    say "$whole: error: $found" >&2
 }
 
 # One plan. Arguments: model, version, name of the plan, compute capability, hardware compatibility, whether later versions load it, fingerprint, ONNX file,
@@ -362,6 +423,13 @@ plan() {
     capability=''
     driver=''
     gpu=''
+    for place in "$plan" "$manifest"; do
+        if [ -d "$place" ]; then
+            served=1
+            fail "$place is a folder, and a file is to be written there; remove it, or move it away"
+            return
+        fi
+    done
     if choose_gpu "$for_capability"; then
         served=1
     elif [ -n "$for_capability" ]; then
@@ -379,6 +447,7 @@ plan() {
     [ -z "$force" ] || why=${why:-'it was asked for'}
     if [ -z "$why" ]; then
         say "$label: good, built with TensorRT $(recorded tensorrt)"
+        say_others
         return
     fi
     wanted=$((wanted + 1))
@@ -532,8 +601,9 @@ all_plans
 [ "$elsewhere" -eq 0 ] || say "for other GPUs: $elsewhere not there or stale"
 if [ -n "$check" ]; then
     say "$wanted to build"
-    [ "$wanted" -eq 0 ] && [ "$failed" -eq 0 ] || exit 1
-    exit 0
+    [ "$wanted" -eq 0 ] || exit 1
+else
+    say "$built built, $failed failed"
 fi
-say "$built built, $failed failed"
 [ "$failed" -eq 0 ] || exit 1
+[ "$unserved" -eq 0 ] || exit 3
