@@ -12,7 +12,7 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.manifest import LoadedBy, load_manifest, manifest_path, stale
 from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, read_recipes
-from tritongen.repository import file_sha256
+from tritongen.repository import artifacts_beside, file_sha256
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 
 _AGAIN = "render the spec again"
@@ -53,19 +53,14 @@ class Wanted:
         return self.artifacts / self.plan.timing_cache
 
 
-def artifacts_root(root: Path) -> Path:
-    """Where files lie that Triton must not see, for the repository at `root`."""
-    return root.with_name(root.name + ".artifacts")
-
-
 def read_all_recipes(root: Path) -> dict[str, tuple[PlanRecipe, ...]]:
     """The recipes beside the repository at `root`, by model. Raises RepositoryError (TG095) with every file that cannot be used."""
     found: dict[str, tuple[PlanRecipe, ...]] = {}
     problems = []
-    if not artifacts_root(root).is_dir():
-        message = f"there is no {artifacts_root(root).name} beside this folder, where a render leaves the recipes of plans"
+    if not artifacts_beside(root).is_dir():
+        message = f"there is no {artifacts_beside(root).name} beside this folder, where a render leaves the recipes of plans"
         problems.append(Diagnostic("TG095", message, Location(str(root)), hint="give the spec, or the folder of a repository that it was rendered to"))
-    for path in sorted(artifacts_root(root).glob(f"*/{RECIPES}")):
+    for path in sorted(artifacts_beside(root).glob(f"*/{RECIPES}")):
         try:
             found[path.parent.name] = read_recipes(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -132,7 +127,7 @@ def disk_problem(error: OSError, what: str, model: str = "") -> Diagnostic:
 
 
 def _wanted(root: Path, recipe: PlanRecipe, kind: str, capabilities: tuple[str, ...]) -> Iterator[Wanted]:
-    artifacts = artifacts_root(root) / recipe.model
+    artifacts = artifacts_beside(root) / recipe.model
     if kind == TENSORRT_RTX:
         # One plan serves several kinds of GPU. It lies where Triton never looks: its tensorrt backend cannot load it.
         names = capabilities or tuple(plan.compute_capability for plan in recipe.plans if plan.compute_capability)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -12,8 +13,14 @@ from tritongen.repository.copying import source_size
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
+from tritongen.repository.unfinished import is_unfinished
 
 CONFIG = PurePosixPath("config.pbtxt")
+_PRODUCTS = (".manifest.json", ".log")
+"""Endings of what a builder leaves for a plan; the first is that of `manifest_path`."""
+
+_TIMES = re.compile(r"timing(\.[^/]*)?\.cache")
+"""Files with the times of kernels (`PlanFile.timing_cache`)."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +29,6 @@ class Compared:
 
     differences: tuple[str, ...]
     same: tuple[PurePosixPath, ...]
-
-
-def artifacts_beside(root: Path) -> Path:
-    """Where the files lie that belong to the repository at `root` and that Triton must not see; a folder for each model."""
-    return root.with_name(root.name + ".artifacts")
 
 
 def stamp_of(folder: Path) -> Stamp | None:
@@ -99,11 +101,33 @@ def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping
     return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
 
 
-def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
-    """Files of an artifacts folder that we wrote, that are as we wrote them, and that are no longer wanted. Raises OSError."""
-    written = stamp.artifacts if stamp is not None else {}
-    gone = [path for path in written if path not in set(wanted)]
-    return tuple(sorted(path for path in gone if _is_regular(artifacts / path) and file_sha256(artifacts / path) == written[path]))
+def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], kept: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """Files of an artifacts folder that are no longer wanted: those that we wrote and that are as we wrote them, and what a builder made of them.
+
+    `wanted`: the artifacts that should be there. `kept`: likewise the plans, by path in the model's folder. Raises OSError.
+    """
+    if stamp is None:
+        return ()
+    asked = set(wanted)
+    gone = [
+        path for path, written in stamp.artifacts.items() if path not in asked and _is_regular(artifacts / path) and file_sha256(artifacts / path) == written
+    ]
+    made = [path for path in _made_by_builders(listing(artifacts), stamp.kept, set(kept)) if path not in asked]
+    return tuple(sorted({*gone, *made}))
+
+
+def _made_by_builders(found: Iterable[PurePosixPath], before: Iterable[PurePosixPath], kept: Collection[PurePosixPath]) -> Iterator[PurePosixPath]:
+    """What builders leave in a model's artifacts folder for plans that it had, and has no more; their unfinished files too."""
+    gone = {path for path in before if path not in kept}
+    products = {path.with_name(name + ending) for path in gone for name in (path.name, _rtx(path).name) for ending in _PRODUCTS} | {_rtx(path) for path in gone}
+    for path in found:
+        if path in products or (gone and not kept and (_TIMES.fullmatch(str(path)) or is_unfinished(path))):
+            yield path
+
+
+def _rtx(plan: PurePosixPath) -> PurePosixPath:
+    """The plan of TensorRT-RTX beside one of TensorRT (`build.survey`): one for several kinds of GPU."""
+    return plan.with_name(f"{plan.name.partition('.')[0]}.rtx{plan.suffix}")
 
 
 def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
@@ -111,6 +135,8 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
     if stamp is None:
         why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
         return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
+    if stamp.is_of_another(entry.name):
+        return [f"{folder} is a copy of the model '{stamp.model}', made by somebody: its {CONFIG} has that name"]
     reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
     for path in found:
         if path == CONFIG or path in stamp.kept or (path in entry.files and _is_same(folder / path, entry.files[path])):
@@ -124,7 +150,7 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
 
 def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
     """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
-    found = listing(folder)
+    found = [path for path in listing(folder) if not is_unfinished(path)]
     others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
     edited = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
     edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and _is_edited(folder / path, stamp.files[path])]

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
 from tritongen.repository.comparing import (
     CONFIG,
-    artifacts_beside,
     compare_folder,
     foreign_work,
     is_carried,
@@ -26,11 +25,12 @@ from tritongen.repository.comparing import (
     stamp_of,
     why_left_out,
 )
-from tritongen.repository.entry import Entry
-from tritongen.repository.shared import SharedChange, compare_shared
+from tritongen.repository.entry import Entry, KeptFile
+from tritongen.repository.place import artifacts_beside, repository_root
+from tritongen.repository.recipes import recipes_after
+from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
-
-_NOTHING: Mapping[PurePosixPath, bytes | None] = MappingProxyType({})
+from tritongen.repository.unfinished import abandoned, is_unfinished
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Change:
         name: the model.
         action: create, replace or keep; conflict where that would destroy somebody's work; orphan for a model of ours that is no longer asked for.
         entry: what should be there; None for a model that is no longer asked for.
-        reasons: for a replace, which files differ and how; for a conflict, whose work it would destroy.
+        reasons: for a replace, which files differ and how; for a conflict, whose work it would destroy; for an orphan, what is left of one that is removed.
         forcible: for a conflict, whether `force` would take it over.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
         unchanged: files in the folder that are as they should be, so that they need not be copied again.
-        stale: files in the model's artifacts folder that we made and that are no longer wanted.
+        stale: files in the model's artifacts folder that we or a builder made and that are no longer wanted.
     """
 
     name: str
@@ -69,6 +69,8 @@ class Plan:
         prune: whether orphans are removed.
         spared: names of models that are asked for and have no entry, since something is wrong with them: their folders stay as they are.
         shared: one for each file that belongs to no single model.
+        shared_files: what such files should hold, from the recipes of all models that will be there.
+        abandoned: files that were not finished when their process was killed, a day ago or more.
     """
 
     root: Path
@@ -77,6 +79,8 @@ class Plan:
     prune: bool = False
     spared: frozenset[str] = frozenset()
     shared: tuple[SharedChange, ...] = ()
+    shared_files: SharedFiles = no_files
+    abandoned: tuple[Path, ...] = ()
 
     @property
     def artifacts_root(self) -> Path:
@@ -137,7 +141,7 @@ def make_plan(
     root: Path,
     entries: Sequence[Entry],
     *,
-    shared: Mapping[PurePosixPath, bytes | None] = _NOTHING,
+    shared: SharedFiles = no_files,
     force: bool = False,
     prune: bool = False,
     spared: Collection[str] = (),
@@ -147,15 +151,14 @@ def make_plan(
     Args:
         root: the repository's folder.
         entries: the models that should be there.
-        shared: scripts with a stamp that lie in the artifacts folder and belong to no single model; None for one that is not wanted.
+        shared: scripts with a stamp that lie in the artifacts folder and belong to no single model, from the recipes of all models that will be there.
         force: take over our own files that were edited by hand, and folders that are in the way; a place that is not a folder stays a conflict.
         prune: remove models that we made and that are no longer asked for. One with files of others in it is a conflict, whatever `force` says.
         spared: names of further models that are asked for, whose folders stay as they are.
 
     Raises RepositoryError where `root` cannot be a repository or cannot be read, and where another render writes it and does not end.
     """
-    # A root that is a link: what is staged must lie beside the folder itself, on its filesystem.
-    root = root.resolve()
+    root = repository_root(root)
     try:
         with looked_at(root, wait_s=LOCK_WAIT_S):
             return _planned(root, entries, shared, force=force, prune=prune, spared=spared)
@@ -166,18 +169,27 @@ def make_plan(
 def replan(plan: Plan) -> Plan:
     """The same for the disk as it is now, for whoever holds the repository. Raises RepositoryError where it cannot be a repository, OSError."""
     entries = [change.entry for change in plan.changes if change.entry is not None]
-    shared = {change.path: change.content for change in plan.shared}
-    return _planned(plan.root, entries, shared, force=plan.force, prune=plan.prune, spared=plan.spared)
+    return _planned(plan.root, entries, plan.shared_files, force=plan.force, prune=plan.prune, spared=plan.spared)
 
 
-def _planned(root: Path, entries: Sequence[Entry], shared: Mapping[PurePosixPath, bytes | None], *, force: bool, prune: bool, spared: Collection[str]) -> Plan:
+def _planned(root: Path, entries: Sequence[Entry], shared: SharedFiles, *, force: bool, prune: bool, spared: Collection[str]) -> Plan:
     _check_root(root)
     names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.is_symlink()) if root.is_dir() else []
     changes = [_compare(root, entry, names, force=force) for entry in entries]
     asked = {*spared, *(entry.name for entry in entries)}
     changes += [change for name in names if name not in asked for change in _orphan(root, name, force=force, prune=prune)]
-    scripts = tuple(compare_shared(artifacts_beside(root), path, content, force=force) for path, content in shared.items())
-    return Plan(root, tuple(changes), force, prune, frozenset(spared), scripts)
+    places = [place / change.name for change in changes if change.action is not Action.CONFLICT for place in (root, artifacts_beside(root))]
+    plan = Plan(root, tuple(changes), force, prune, frozenset(spared), shared_files=shared, abandoned=abandoned(places))
+    return dataclasses.replace(plan, shared=_compare_shared(plan))
+
+
+def _compare_shared(plan: Plan) -> tuple[SharedChange, ...]:
+    """The files of no single model: for all models that will be there, also those that the plan leaves as they are."""
+    staying = [change for change in plan.changes if change not in plan.pruned]
+    models = [(change.name, None if change.action is Action.CONFLICT else change.entry) for change in staying]
+    recipes, problems = recipes_after(plan.root, [*models, *((name, None) for name in sorted(plan.spared))])
+    files = {path: SharedFile(file.content, (*file.notes, *problems)) for path, file in plan.shared_files(recipes).items()}
+    return tuple(compare_shared(plan.artifacts_root, path, file, force=plan.force) for path, file in files.items())
 
 
 def unreadable(error: OSError, root: Path) -> Diagnostic:
@@ -219,13 +231,14 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
         reason = f"this disk does not tell it from the folder '{spelt}'"
         return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
     stamp = stamp_of(folder)
-    found = listing(folder)
+    found = [path for path in listing(folder) if not is_unfinished(path)]
     artifacts = artifacts_beside(root) / entry.name
     left_out = {path: why for path in found if (why := why_left_out(folder, artifacts, path, entry, stamp))}
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
     compared = compare_folder(folder, [path for path in found if path not in carried and path not in left_out], entry.files)
     aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
-    stale = stale_artifacts(artifacts, entry.artifacts, stamp)
+    kept = [path for path, file in entry.files.items() if isinstance(file, KeptFile)]
+    stale = stale_artifacts(artifacts, entry.artifacts, kept, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     if not differences:
@@ -243,13 +256,15 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
         stamp = stamp_of(folder)
     except PermissionError:
         return []  # such as lost+found: what may not be read was not made by this user
-    if stamp is None:
+    if stamp is None or stamp.is_of_another(name):
         return []
-    stale = stale_artifacts(artifacts_beside(root) / name, {}, stamp)
+    artifacts = artifacts_beside(root) / name
+    stale = stale_artifacts(artifacts, (), (), stamp)
+    left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
         others, edited = others_work(folder, stamp)
         if others:
             return [Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)]
         if edited and not force:
             return [Change(name, Action.CONFLICT, reasons=tuple(edited))]
-    return [Change(name, Action.ORPHAN, stale=stale)]
+    return [Change(name, Action.ORPHAN, reasons=tuple(left), stale=stale)]

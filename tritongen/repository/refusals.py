@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
@@ -12,6 +12,28 @@ from tritongen.repository.plan import Change, Plan
 from tritongen.repository.room import bytes_free, bytes_needed, size_text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+_HELD = (errno.EXDEV, errno.EBUSY)
+"""What is said of a folder that cannot be renamed, since it is a mount or part of a container's image."""
+
+
+@dataclass
+class Done:
+    """What was done so far: names of models and of files that belong to none, that are in place, and that were taken away."""
+
+    in_place: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """That, for people."""
+        parts = [
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {what}"
+            for names, what in ((self.in_place, "in place"), (self.removed, "removed"))
+            if names
+        ]
+        return f"{', and '.join(parts)}; everything else is as it was" if parts else "nothing was changed"
 
 
 class NamesCollide(OSError):
@@ -39,45 +61,39 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
 
 def no_room(plan: Plan, place: Path) -> Diagnostic:
     """The finding for a disk that cannot hold the plan. Raises OSError."""
-    return _full(plan, place, "there is not enough room for the model repository", ())
+    return _full(plan, place, "there is not enough room for the model repository", Done())
 
 
-def disk_refuses(plan: Plan, error: OSError, done: Sequence[str]) -> Diagnostic:
-    """The finding for what the operating system said while a plan was applied; `done`: the models that are in place."""
+def disk_refuses(plan: Plan, error: OSError, done: Done) -> Diagnostic:
+    """The finding for what the operating system said while a plan was applied."""
     if error.errno in _FULL:
         return _full(plan, plan.root, f"cannot write the model repository: {error.strerror}", done)
     hint = "check that the place exists and may be written to, or choose another with -o"
     if isinstance(error, NamesCollide):
         hint = "give models and files names that differ in more than upper and lower case, or write to a disk that tells them apart"
-    elif error.errno == errno.EXDEV:
+    elif error.errno in _HELD:
         hint = (
             "a model's folder that is a mount of its own, or part of a container's image, cannot be swapped: mount the repository's folder as a whole, "
             "or write to another with -o"
         )
     elif error.errno == errno.EROFS:
         hint = "the filesystem is mounted read-only: choose another place with -o"
-    return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), _left(done), hint)
+    return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), done.words, hint)
 
 
-def _full(plan: Plan, place: Path, message: str, done: Sequence[str]) -> Diagnostic:
+def _full(plan: Plan, place: Path, message: str, done: Done) -> Diagnostic:
     nearest = next(folder for folder in (place, *place.parents) if folder.is_dir())
     needed, free = bytes_needed(plan), bytes_free(nearest)
-    names = ", ".join(change.name for change in plan.written)
+    names = ", ".join([*(change.name for change in plan.written), *(str(script.path) for script in plan.shared_written if script.content is not None)])
     return Diagnostic(
         "TG044",
         f"{message}: {names} need {size_text(needed)}, and {size_text(free)} are free",
         Location(str(plan.root)),
-        _left(done),
+        done.words,
         f"free {size_text(max(needed - free, 0))} or more, or choose another place with -o; a replaced model is deleted only after its successor is in place"
         if needed > free
         else "look for a quota, or a limit on the size of files (`ulimit -f`), or choose another place with -o",
     )
-
-
-def _left(done: Sequence[str]) -> str:
-    if not done:
-        return "nothing was changed"
-    return f"{', '.join(done)} {'is' if len(done) == 1 else 'are'} in place; every other model is as it was"
 
 
 def _where(plan: Plan, error: OSError) -> str:

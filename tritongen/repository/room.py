@@ -30,12 +30,13 @@ def bytes_to_copy(plan: Plan, change: Change | None = None) -> int:
 
 
 def bytes_needed(plan: Plan) -> int:
-    """How many bytes of content a plan writes, with texts and warmup data. Raises OSError."""
+    """How many bytes of content a plan writes, with texts, warmup data and scripts. Raises OSError."""
     texts = 0
     for change in plan.written:
         assert change.entry is not None
         texts += sum(len(file.content) for path, file in change.entry.files.items() if isinstance(file, TextFile) and path not in change.unchanged)
-    return bytes_to_copy(plan) + texts
+        texts += sum(len(file.content) for file in change.entry.artifacts.values() if isinstance(file, TextFile))
+    return bytes_to_copy(plan) + texts + sum(len(script.content or b"") for script in plan.shared_written)
 
 
 def bytes_free(folder: Path) -> int:

@@ -17,6 +17,7 @@ from tritongen.cache import cache_folder
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.modelconfig import parse_pbtxt, print_pbtxt
+from tritongen.repository import artifacts_beside
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
 from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
@@ -102,7 +103,7 @@ def plan_source(repository: Path, model: str, version: str) -> Path:
 
 def artifacts(repository: Path, model: str) -> Path:
     """Where a model's files lie that Triton must not see, its source ONNX among them."""
-    return repository.absolute().with_name(f"{repository.absolute().name}.artifacts") / model
+    return artifacts_beside(repository.resolve()) / model
 
 
 def _configs(repository: Path) -> dict[str, Any]:

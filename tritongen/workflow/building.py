@@ -26,14 +26,14 @@ from tritongen.build import (
     find_device,
     load_library,
 )
-from tritongen.build.survey import artifacts_root, capability_text, check_files, disk_problem, read_all_recipes, survey
+from tritongen.build.survey import capability_text, check_files, disk_problem, read_all_recipes, survey
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import EnvironmentProblem, InputError
 from tritongen.manifest import Builder as BuiltBy
 from tritongen.manifest import LoadedBy, make_manifest, other_tensorrt, print_manifest
 from tritongen.proof import DEFAULT_LIMIT_BYTES
-from tritongen.recipe import RECIPES, PlanRecipe, read_recipes
-from tritongen.repository import Entry, TextFile, apply_plan
+from tritongen.recipe import PlanRecipe
+from tritongen.repository import apply_plan, artifacts_beside
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 from tritongen.workflow.rendering import plan_render
@@ -118,12 +118,7 @@ def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequenc
     with plan_render(target, prove_limit_bytes=request.prove_limit_bytes) as rendering:
         if not request.dry_run:
             apply_plan(rendering.plan)
-        return rendering.plan.root, {entry.name: recipes for entry in rendering.entries if (recipes := _of_entry(entry))}, rendering.findings
-
-
-def _of_entry(entry: Entry) -> tuple[PlanRecipe, ...]:
-    file = entry.artifacts.get(RECIPES)
-    return read_recipes(file.content.decode()) if isinstance(file, TextFile) else ()
+        return rendering.plan.root, {entry.name: entry.recipes for entry in rendering.entries if entry.recipes}, rendering.findings
 
 
 def _chosen(recipes: Mapping[str, Sequence[PlanRecipe]], names: tuple[str, ...], root: Path) -> Mapping[str, Sequence[PlanRecipe]]:
@@ -153,7 +148,7 @@ def _open(request: Request, wanted: Sequence[Wanted], device: Device | None, roo
     here = [each for each in wanted if each.reasons and not each.elsewhere]
     if request.dry_run or not here:
         return None
-    script = f"run {artifacts_root(root)}/build_plans.sh in the container that will serve the model"
+    script = f"run {artifacts_beside(root)}/build_plans.sh in the container that will serve the model"
     library = load_library(request.kind, instead=script)
     if request.kind == TENSORRT:
         if device is None:

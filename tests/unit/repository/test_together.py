@@ -171,7 +171,7 @@ def test_leftovers_of_the_dead_go_and_what_belongs_to_others_stays(tmp_path):
     (tmp_path / ".repo.tritongen-0123456789abcdef/new").mkdir()
     (tmp_path / ".repo.tritongen-0123456789abcdea/somebody's").write_text("")
     (tmp_path / ".repo.tritongen-0123456789abcdeb").symlink_to(tmp_path / "repo")
-    living = make_private(tmp_path, "repo")
+    living = make_private(tmp_path, tmp_path / "repo")
     with plan_render(write(tmp_path), output=tmp_path / "repo", settle=True) as rendering:
         apply_plan(rendering.plan)
     left = {path.name for path in tmp_path.iterdir()} - {"m.onnx", "repo", "spec.yaml"}
@@ -182,10 +182,10 @@ def test_leftovers_of_the_dead_go_and_what_belongs_to_others_stays(tmp_path):
 
 
 def test_a_private_folder_that_was_not_wholly_removed_is_still_known(tmp_path):
-    private = make_private(tmp_path, "repo")
+    private = make_private(tmp_path, tmp_path / "repo")
     (private.path / "a file of another kind").write_text("")
     private.remove()
-    assert find_leftovers(tmp_path, "repo") == [private.path]
+    assert find_leftovers(tmp_path, tmp_path / "repo") == [private.path]
 
 
 def test_a_model_that_a_killed_render_had_moved_away_is_put_back(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tritongen.errors import RepositoryError
+from tritongen.report.plans import format_plan
 from tritongen.repository import Action, CopiedFile, Entry, KeptFile, TextFile, apply_plan, file_sha256, make_plan
 from tritongen.repository.stamp import stamp_text
 
@@ -150,9 +151,13 @@ def test_an_orphan_that_holds_more_than_we_made_is_not_pruned(tmp_path):
 def test_the_artifacts_of_an_orphan_go_with_it_and_nothing_beside_them(tmp_path):
     render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), entry(tmp_path, "b", artifacts=[("model.onnx", b"two")]))
     (tmp_path / "repo/b/1/model.plan").write_bytes(b"built from it")
-    (tmp_path / "repo.artifacts/b/timing.cache").write_bytes(b"of the builder")
-    render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), prune=True)
-    assert sorted(tree(tmp_path / "repo.artifacts")) == ["a/model.onnx", "b/timing.cache"]
+    for made in ("timing.cache", "1/model.plan.manifest.json", "1/model.plan.log", "1/model.rtx.plan", "1/.tritongen-manifest-aB3xYz"):
+        (tmp_path / "repo.artifacts/b" / made).parent.mkdir(exist_ok=True)
+        (tmp_path / "repo.artifacts/b" / made).write_bytes(b"of the builder")
+    (tmp_path / "repo.artifacts/b/notes.txt").write_text("somebody's")
+    plan = make_plan(tmp_path / "repo", [entry(tmp_path, "a", artifacts=[("model.onnx", b"one")])], prune=True)
+    assert f"{tmp_path}/repo.artifacts/b/notes.txt was not made by tritongen, and is left" in format_plan(apply_plan(plan).plan, done=True)
+    assert sorted(tree(tmp_path / "repo.artifacts")) == ["a/model.onnx", "b/notes.txt"]
     assert not (tmp_path / "repo/b").exists()
 
 
@@ -234,7 +239,7 @@ def test_an_interrupt_between_the_two_renames_puts_the_model_back(tmp_path, monk
             raise KeyboardInterrupt
         return rename(path, target)
 
-    monkeypatch.setattr("tritongen.repository.apply.exchange", lambda *_: False)
+    monkeypatch.setattr("tritongen.repository.placing.exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         render(tmp_path, entry(tmp_path, weights=b"new"))
