@@ -13,6 +13,7 @@ from tritongen.render.findings import Findings
 from tritongen.render.trtexec import tensorrt_major, trtexec_options
 from tritongen.repository import SharedFile
 from tritongen.repository.stamp import stamp_text
+from tritongen.spec import ModelSpec
 from tritongen.templating import comment, environment
 
 SCRIPT = PurePosixPath("build_plans.sh")
@@ -50,6 +51,18 @@ def shared_files(recipes: Sequence[PlanRecipe], *, release: str, spec_name: str,
     notes = tuple(f"it has no part for {model}, which stays as it is: release {other} loads its plans, and this is for {released}" for model, other in others)
     wanted = [recipe for recipe in recipes if recipe.release == released]
     return {SCRIPT: SharedFile(build_script(wanted, spec_name=spec_name, tritongen_version=tritongen_version), notes)}
+
+
+def check_model_name(model: ModelSpec, findings: Findings) -> None:
+    """Say where a model's folder for artifacts would get the place of the script. Some disks do not tell upper case from lower case."""
+    if model.name.casefold() == str(SCRIPT).casefold():
+        findings.error(
+            "TG013",
+            ("name",),
+            f"{model.name!r} is the name of the script that builds plans",
+            consequence="the model's files and the script would need the same place in the repository's .artifacts folder",
+            hint="give the model another name",
+        )
 
 
 def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import stat
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
@@ -79,7 +79,7 @@ class Plan:
     prune: bool = False
     spared: frozenset[str] = frozenset()
     shared: tuple[SharedChange, ...] = ()
-    shared_files: SharedFiles = no_files
+    shared_files: SharedFiles = field(default=no_files, repr=False, compare=False)
     abandoned: tuple[Path, ...] = ()
 
     @property

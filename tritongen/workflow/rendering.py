@@ -22,7 +22,7 @@ from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
-from tritongen.render.scripts import judge_trtexec, shared_files
+from tritongen.render.scripts import check_model_name, judge_trtexec, shared_files
 from tritongen.render.server import judge_server
 from tritongen.render.versions import check_interfaces
 from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, repository_root
@@ -186,6 +186,7 @@ def _render_model(
 ) -> Entry | None:
     """The model's folder; None where a file of it cannot be used, with the reason among the findings. `sizes` receives what it takes, where that is judged."""
     model = loaded.spec.models[index]
+    check_model_name(model, findings)
     shelf = read_shelf(root, model.name)
     prepared = _prepare_all(loaded, index, shelf, workspace, prove_limit_bytes, findings)
     if prepared is None:

@@ -146,8 +146,9 @@ def test_a_script_with_somebodys_work_is_a_conflict_and_force_takes_it_over(tmp_
     assert "--force" in caught.value.diagnostics[0].hint
     assert not (tmp_path / "repo").exists()
     assert why in format_plan(make_plan(tmp_path / "repo", [made], shared=wanted(script())))
-    render(tmp_path, made, shared=wanted(None))
-    assert path.read_bytes() == found
+    for force in (False, True):
+        render(tmp_path, made, shared=wanted(None), force=force)
+        assert path.read_bytes() == found, "its place is not needed"
     render(tmp_path, made, shared=wanted(script()), force=True)
     assert path.read_bytes() == script()
 

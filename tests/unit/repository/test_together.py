@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import networks
@@ -214,3 +215,27 @@ def test_an_entry_that_depends_on_nothing_takes_what_is_there(tmp_path):
     assert config_sha256(tmp_path / "repo/nothing") == ""
     assert all(isinstance(file, CopiedFile) for path, file in second.entries[0].files.items() if path.name == "model.onnx")
     assert make_plan(tmp_path / "repo", second.entries).is_clean
+
+
+@pytest.mark.parametrize("place", ["", "top"])
+def test_what_a_killed_render_left_far_above_a_new_repository_is_found(tmp_path, monkeypatch, place):
+    """The workspace lies in the nearest folder that is there and may be written to; when the next render comes, a nearer one may be there."""
+    networks.mlp(tmp_path / "m.onnx")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    root, other = tmp_path / "top/x/y/repo", tmp_path / "top/repo"
+    for where in (tmp_path, tmp_path / "temporary"):
+        for repository in (root, other):
+            killed(make_private(where, repository))
+    if place:
+        root.parent.mkdir(parents=True)
+    with plan_render(write(tmp_path), output=root, settle=True) as rendering:
+        apply_plan(rendering.plan)
+    assert sorted(path.name for path in root.parent.iterdir()) == ["repo"]
+    left = [path.read_text() for folder in (tmp_path, tmp_path / "temporary") for path in folder.glob(".repo.tritongen-*/owner")]
+    assert left == [str(other)] * 2, "those of another repository of that name are left to its own next render"
+
+
+def killed(private):
+    """What is left of a folder whose process is gone."""
+    os.close(private.descriptor)

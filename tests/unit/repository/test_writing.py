@@ -1,14 +1,16 @@
 """Entry → Plan → apply on a real folder."""
 
+import errno
 import os
 import resource
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tritongen.errors import RepositoryError
 from tritongen.report.plans import format_plan
-from tritongen.repository import Action, CopiedFile, Entry, KeptFile, TextFile, apply_plan, file_sha256, make_plan
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, file_sha256, make_plan
 from tritongen.repository.stamp import stamp_text
 
 CONFIG = PurePosixPath("config.pbtxt")
@@ -306,3 +308,71 @@ def test_where_folders_cannot_be_exchanged_the_swap_is_two_renames_and_said(tmp_
     applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"new")]))
     assert "absent for a moment" in applied.notes[0]
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_model_whose_folder_cannot_be_swapped_keeps_its_artifacts(tmp_path, monkeypatch, exchanges):
+    """A mount on the model's folder: the kernel refuses its rename (EBUSY) when the artifacts have been placed."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "m", artifacts=[("model.onnx", b"one"), ("sub/old.bin", b"old")]))
+    before, beside = tree(tmp_path / "repo/m"), tree(tmp_path / "repo.artifacts")
+    rename = Path.rename
+
+    def refuse(*_):
+        raise OSError(errno.EBUSY, "Device or resource busy", str(tmp_path / "repo/m"))
+
+    monkeypatch.setattr("tritongen.repository.placing.exchange", lambda one, other: refuse() if exchanges and other.name == "m" else False)
+    monkeypatch.setattr(Path, "rename", lambda path, target: refuse() if path == tmp_path / "repo/m" else rename(path, target))
+    wanted = [entry(tmp_path, "a", weights=b"new"), entry(tmp_path, "m", artifacts=[("model.onnx", b"two"), ("new/new.bin", b"new")])]
+    with pytest.raises(RepositoryError) as error:
+        render(tmp_path, *wanted)
+    (finding,) = error.value.diagnostics
+    assert "mount of its own" in finding.hint
+    assert finding.consequence == "a is in place; everything else is as it was"
+    with pytest.raises(RepositoryError) as error:
+        render(tmp_path, wanted[0], prune=True)
+    assert error.value.diagnostics[0].consequence == "nothing was changed"
+    assert (tree(tmp_path / "repo/m"), tree(tmp_path / "repo.artifacts")) == (before, beside)
+    assert not (tmp_path / "repo.artifacts/m/new").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.source", "m.source", "repo", "repo.artifacts"]
+
+
+def test_nothing_is_left_of_a_script_when_the_disk_refuses_the_models(tmp_path, monkeypatch):
+    made = entry(tmp_path, "m", artifacts=[("model.onnx", b"one")])
+    script = stamp_text("#!/bin/sh\n", "echo\n", {}, {}, {}).encode()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    plan = make_plan(tmp_path / "repo", [made], shared=lambda recipes: {PurePosixPath("build_plans.sh"): SharedFile(script)})
+    monkeypatch.setattr("tritongen.repository.apply.sync_filesystem", full)
+    with pytest.raises(RepositoryError, match=r"m, build_plans\.sh need") as error:
+        apply_plan(plan)
+    assert error.value.diagnostics[0].consequence == "nothing was changed"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.source"]
+
+
+def test_what_a_killed_build_left_is_carried_nowhere_and_goes(tmp_path):
+    """No one can tell whose it is while it is young; after a day it is nobody's."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")]))
+    names = ("repo/m/1/.tritongen-build-aB3xYz", "repo/m/1/.model.plan.ab_3xyz9", "repo.artifacts/m/1/.tritongen-manifest-aB3xYz")
+    left = [tmp_path / name for name in names]
+
+    def killed(age_s):
+        for path in left:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"half a plan")
+            os.utime(path, (time.time() - age_s,) * 2)
+
+    killed(3600)
+    assert render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")]))["m"] is Action.KEEP
+    assert all(path.exists() for path in left)
+    killed(25 * 3600)
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")]))
+    assert not any(path.exists() for path in left)
+    killed(3600)
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"two")]))
+    assert [path.exists() for path in left] == [False, False, True], "a new folder has none"
+    killed(3600)
+    render(tmp_path, entry(tmp_path, "a"), prune=True)
+    assert not (tmp_path / "repo/m").exists()
+    assert not (tmp_path / "repo.artifacts").exists()
