@@ -17,7 +17,7 @@ from tritongen.cache import cache_folder
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.modelconfig import parse_pbtxt, print_pbtxt
-from tritongen.repository import artifacts_beside
+from tritongen.repository import artifacts_beside, repository_root
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
 from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
@@ -102,8 +102,8 @@ def plan_source(repository: Path, model: str, version: str) -> Path:
 
 
 def artifacts(repository: Path, model: str) -> Path:
-    """Where a model's files lie that Triton must not see, its source ONNX among them."""
-    return artifacts_beside(repository.resolve()) / model
+    """Where a model's files lie that Triton must not see, its source ONNX among them. Raises RepositoryError as `repository_root` does."""
+    return artifacts_beside(repository_root(repository)) / model
 
 
 def _configs(repository: Path) -> dict[str, Any]:

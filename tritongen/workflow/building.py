@@ -33,7 +33,7 @@ from tritongen.manifest import Builder as BuiltBy
 from tritongen.manifest import LoadedBy, make_manifest, other_tensorrt, print_manifest
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.recipe import PlanRecipe
-from tritongen.repository import apply_plan, artifacts_beside
+from tritongen.repository import apply_plan, artifacts_beside, repository_root
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 from tritongen.workflow.rendering import plan_render
@@ -112,7 +112,7 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
 def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequence[PlanRecipe]], tuple[Diagnostic, ...]]:
     """The repository, its recipes by model, and what was found while rendering."""
     if target.is_dir():
-        root = target.resolve()
+        root = repository_root(target)
         return root, read_all_recipes(root), ()
     refuse_other_files(target)
     with plan_render(target, prove_limit_bytes=request.prove_limit_bytes) as rendering:

@@ -238,3 +238,9 @@ def test_a_model_with_the_name_of_the_script_is_refused(two, tritongen):
     assert refused.code == 2
     assert "TG013" in refused.err
     assert "script that builds plans" in refused.err
+
+
+def test_the_root_of_the_filesystem_is_no_repository_to_build_for(tritongen):
+    refused = tritongen("build", "/")
+    assert (refused.code, refused.out) == (2, "")
+    assert "TG041" in refused.err
