@@ -18,7 +18,7 @@ from tritongen.repository.copying import Progress
 from tritongen.repository.placing import Places, place_model, place_script, remove_model
 from tritongen.repository.plan import Plan, replan
 from tritongen.repository.refusals import Done, changed_meanwhile, conflict, disk_refuses, no_room
-from tritongen.repository.room import lacks_room
+from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
 from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, staging, staging_place
@@ -155,8 +155,8 @@ def _staged(work: _Work, *, link: bool, progress: Progress | None) -> Iterator[P
     with contextlib.ExitStack() as stack:
         staged = stack.enter_context(staging(place, plan.root))
         places = Places(staged, stack.enter_context(staging(aside, plan.root)) if needs_aside else staged, durable=not link)
-        if not link and lacks_room(plan, staged):
-            raise RepositoryError([no_room(plan, staged)])
+        if not link and (short := [need for need in needs(plan, staged, places.beside) if need.lacks_room()]):
+            raise RepositoryError([no_room(plan, need) for need in short])
         for change in plan.written:
             stage(plan, change, places.model(change.name), places.artifacts(change.name), link=link, progress=progress)
         for script in plan.shared_written:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -16,11 +15,6 @@ from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
 from tritongen.repository.unfinished import is_unfinished
 
 CONFIG = PurePosixPath("config.pbtxt")
-_PRODUCTS = (".manifest.json", ".log")
-"""Endings of what a builder leaves for a plan; the first is that of `manifest_path`."""
-
-_TIMES = re.compile(r"timing(\.[^/]*)?\.cache")
-"""Files with the times of kernels (`PlanFile.timing_cache`)."""
 
 
 @dataclass(frozen=True)
@@ -101,35 +95,6 @@ def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping
     return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
 
 
-def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], kept: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
-    """Files of an artifacts folder that are no longer wanted: those that we wrote and that are as we wrote them, and what a builder made of them.
-
-    `wanted`: the artifacts that should be there. `kept`: likewise the plans, by path in the model's folder. Raises OSError.
-    """
-    if stamp is None:
-        return ()
-    asked = set(wanted)
-    gone = [
-        path for path, written in stamp.artifacts.items() if path not in asked and _is_regular(artifacts / path) and file_sha256(artifacts / path) == written
-    ]
-    made = [path for path in _made_by_builders(listing(artifacts), stamp.kept, set(kept)) if path not in asked]
-    return tuple(sorted({*gone, *made}))
-
-
-def _made_by_builders(found: Iterable[PurePosixPath], before: Iterable[PurePosixPath], kept: Collection[PurePosixPath]) -> Iterator[PurePosixPath]:
-    """What builders leave in a model's artifacts folder for plans that it had, and has no more; their unfinished files too."""
-    gone = {path for path in before if path not in kept}
-    products = {path.with_name(name + ending) for path in gone for name in (path.name, _rtx(path).name) for ending in _PRODUCTS} | {_rtx(path) for path in gone}
-    for path in found:
-        if path in products or (gone and not kept and (_TIMES.fullmatch(str(path)) or is_unfinished(path))):
-            yield path
-
-
-def _rtx(plan: PurePosixPath) -> PurePosixPath:
-    """The plan of TensorRT-RTX beside one of TensorRT (`build.survey`): one for several kinds of GPU."""
-    return plan.with_name(f"{plan.name.partition('.')[0]}.rtx{plan.suffix}")
-
-
 def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
     """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote. `found`: the files that do not stay. Raises OSError."""
     if stamp is None:
@@ -137,13 +102,13 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
         return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
     if stamp.is_of_another(entry.name):
         return [f"{folder} is a copy of the model '{stamp.model}', made by somebody: its {CONFIG} has that name"]
-    reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+    reasons = _edits_of_config(folder, stamp)
     for path in found:
         if path == CONFIG or path in stamp.kept or (path in entry.files and _is_same(folder / path, entry.files[path])):
             continue
         if path not in stamp.files:
             reasons.append(f"{folder / path} was not made by tritongen, and its place is needed")
-        elif _is_edited(folder / path, stamp.files[path]):
+        elif is_edited(folder / path, stamp.files[path]):
             reasons.append(f"{folder / path} was changed by hand")
     return reasons
 
@@ -152,21 +117,29 @@ def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
     """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
     found = [path for path in listing(folder) if not is_unfinished(path)]
     others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
-    edited = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
-    edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and _is_edited(folder / path, stamp.files[path])]
+    edited = _edits_of_config(folder, stamp)
+    edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and is_edited(folder / path, stamp.files[path])]
     return others, edited
 
 
-def _is_regular(path: Path) -> bool:
+def _edits_of_config(folder: Path, stamp: Stamp) -> list[str]:
+    if (folder / CONFIG).is_symlink():
+        return [f"{folder / CONFIG} was replaced by a link, to {(folder / CONFIG).readlink()}"]
+    return [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is a file itself, and no link to one. Raises OSError."""
     return path.is_file() and not path.is_symlink()
 
 
-def _is_edited(path: Path, written: str) -> bool:
-    return not _is_regular(path) or file_sha256(path) != written
+def is_edited(path: Path, written: str) -> bool:
+    """Whether what is at a path is other than the file that was written there, of that SHA-256 (hex). Raises OSError."""
+    return not is_regular(path) or file_sha256(path) != written
 
 
 def _is_same(path: Path, wanted: EntryFile) -> bool:
-    if isinstance(wanted, KeptFile) or not _is_regular(path):
+    if isinstance(wanted, KeptFile) or not is_regular(path):
         return False
     if isinstance(wanted, TextFile):
         return path.stat().st_size == len(wanted.content) and path.read_bytes() == wanted.content

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tritongen.recipe import RECIPES
 from tritongen.repository.actions import Action
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.shared import SharedChange
@@ -90,7 +91,9 @@ def _all_or_nothing() -> Iterator[contextlib.ExitStack]:
 def _place_artifacts(plan: Plan, change: Change, places: Places, undo: contextlib.ExitStack) -> None:
     assert change.entry is not None
     folders = set()
-    for path in change.entry.artifacts:
+    for path in sorted(change.entry.artifacts, key=lambda path: path != RECIPES):  # which tell whose the others are
+        if path in change.unchanged_artifacts:
+            continue
         target = plan.artifacts_root / change.name / path
         _make_folders(target.parent, undo)
         if target.exists() or target.is_symlink():

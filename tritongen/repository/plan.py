@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
+from tritongen.repository.artifacts import blocked_artifacts, foreign_artifacts, stale_artifacts
 from tritongen.repository.comparing import (
     CONFIG,
     compare_folder,
@@ -21,15 +22,15 @@ from tritongen.repository.comparing import (
     is_carried,
     listing,
     others_work,
-    stale_artifacts,
     stamp_of,
     why_left_out,
 )
-from tritongen.repository.entry import Entry, KeptFile
+from tritongen.repository.entry import CopiedFile, Entry, KeptFile
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
+from tritongen.repository.stamp import Stamp
 from tritongen.repository.unfinished import abandoned, is_unfinished
 
 
@@ -45,7 +46,11 @@ class Change:
         forcible: for a conflict, whether `force` would take it over.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
         unchanged: files in the folder that are as they should be, so that they need not be copied again.
-        stale: files in the model's artifacts folder that we or a builder made and that are no longer wanted.
+        linked: files whose content is there already, under another name that we gave it (an earlier version's): they get a second name.
+        gone: files in the folder that are no longer wanted.
+        left_out: plans in the folder that are not what is asked for any more; Triton does not load the model until they are built again.
+        unchanged_artifacts: files in the model's artifacts folder that are as they should be.
+        stale: files there that we or a builder made and that are no longer wanted.
     """
 
     name: str
@@ -55,6 +60,10 @@ class Change:
     forcible: bool = True
     carried: tuple[PurePosixPath, ...] = ()
     unchanged: tuple[PurePosixPath, ...] = ()
+    linked: tuple[PurePosixPath, ...] = ()
+    gone: tuple[PurePosixPath, ...] = ()
+    left_out: tuple[PurePosixPath, ...] = ()
+    unchanged_artifacts: tuple[PurePosixPath, ...] = ()
     stale: tuple[PurePosixPath, ...] = ()
 
 
@@ -222,31 +231,57 @@ def _check_root(root: Path) -> None:
 def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> Change:
     """`names`: the folders in `root`, as the disk spells them."""
     folder = root / entry.name
+    artifacts = artifacts_beside(root) / entry.name
+    if blocked := blocked_artifacts(artifacts, entry.artifacts):
+        return Change(entry.name, Action.CONFLICT, entry, tuple(blocked), forcible=False)
+    aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
+    differing = [path for path in listing(artifacts) if path in entry.artifacts and path not in aside.same]
     if not folder.exists() and not folder.is_symlink():
-        return Change(entry.name, Action.CREATE, entry)
+        if foreign := [] if force else foreign_artifacts(artifacts, differing, entry.name, None):
+            return Change(entry.name, Action.CONFLICT, entry, tuple(foreign))
+        return Change(entry.name, Action.CREATE, entry, unchanged_artifacts=aside.same)
     if folder.is_symlink() or not folder.is_dir():
-        return Change(entry.name, Action.CONFLICT, entry, (f"{folder} is no folder",), forcible=False)
+        what = f"is a link, to {folder.readlink()}: write to the repository that it leads to" if folder.is_symlink() else "is no folder"
+        return Change(entry.name, Action.CONFLICT, entry, (f"{folder} {what}",), forcible=False)
     if entry.name not in names:
         spelt = next((name for name in names if name.casefold() == entry.name.casefold()), "of another name")
         reason = f"this disk does not tell it from the folder '{spelt}'"
         return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
     stamp = stamp_of(folder)
     found = [path for path in listing(folder) if not is_unfinished(path)]
-    artifacts = artifacts_beside(root) / entry.name
     left_out = {path: why for path in found if (why := why_left_out(folder, artifacts, path, entry, stamp))}
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
-    compared = compare_folder(folder, [path for path in found if path not in carried and path not in left_out], entry.files)
-    aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
+    ours = [path for path in found if path not in carried]
+    compared = compare_folder(folder, [path for path in ours if path not in left_out], entry.files)
     kept = [path for path, file in entry.files.items() if isinstance(file, KeptFile)]
     stale = stale_artifacts(artifacts, entry.artifacts, kept, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
-    foreign = [] if force else foreign_work(folder, [path for path in found if path not in carried], entry, stamp)
+    foreign = [] if force else [*foreign_work(folder, ours, entry, stamp), *foreign_artifacts(artifacts, differing, entry.name, stamp)]
     if foreign:
         return Change(entry.name, Action.CONFLICT, entry, tuple(foreign))
-    return Change(entry.name, Action.REPLACE, entry, tuple(differences), carried=carried, unchanged=compared.same, stale=stale)
+    return Change(
+        entry.name,
+        Action.REPLACE,
+        entry,
+        tuple(differences),
+        carried=carried,
+        unchanged=compared.same,
+        linked=_linked(folder, entry, compared.same, stamp),
+        gone=tuple(path for path in ours if path not in entry.files),
+        left_out=tuple(left_out),
+        unchanged_artifacts=aside.same,
+        stale=stale,
+    )
+
+
+def _linked(folder: Path, entry: Entry, same: Collection[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """The files that we wrote into the folder under another name. A `source` that somebody put there is none: its exporter may write it in place."""
+    written = {folder / path: sha for path, sha in stamp.files.items()} if stamp is not None else {}
+    copied = [(path, file) for path, file in entry.files.items() if isinstance(file, CopiedFile) and path not in same]
+    return tuple(path for path, file in copied if written.get(file.source) == file.sha256)
 
 
 def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:

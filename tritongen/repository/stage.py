@@ -31,15 +31,19 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, link: bo
         target.parent.mkdir(parents=True, exist_ok=True)
         if path in change.unchanged:
             keep(current / path, target)
+        elif path in change.linked and isinstance(file, CopiedFile):
+            keep(file.source, target)
+            if file_sha256(target) != file.sha256:
+                raise source_changed(file.source)
         else:
-            # Files of ours that lie in the repository already are linked; a link to anybody else's would let an exporter that rewrites its file in place
-            # change the live model.
-            own = isinstance(file, CopiedFile) and file.source.is_relative_to(plan.root)
-            _write(file, target, link=link or own, progress=progress)
+            # Not linked: an exporter that rewrites its file in place would change the live model.
+            _write(file, target, link=link, progress=progress)
     for path in change.carried:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         keep(current / path, folder / path)
     for path, file in change.entry.artifacts.items():
+        if path in change.unchanged_artifacts:
+            continue
         (artifacts / path).parent.mkdir(parents=True, exist_ok=True)
         _write(file, artifacts / path, link=link, progress=progress)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
+from tritongen.repository.artifacts import take_back
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.private import find_leftovers, make_private, taken_over
 from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock
@@ -88,10 +89,12 @@ def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
 
 def clear(root: Path) -> None:
     """`recover` for whoever holds the repository."""
-    for leftover in leftovers(root):
-        with taken_over(leftover) as owned:
-            if owned:
-                put_back(leftover, root)
+    with contextlib.ExitStack() as stack:
+        # One render may have staged in two places, and each is needed to tell what it did.
+        owned = [leftover for leftover in leftovers(root) if stack.enter_context(taken_over(leftover))]
+        for leftover in owned:
+            put_back(leftover, root)
+        take_back(root, owned)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from tritongen.errors import RepositoryError
 from tritongen.report.plans import format_plan
-from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, file_sha256, make_plan
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, bytes_to_copy, file_sha256, make_plan
 from tritongen.repository.stamp import stamp_text
 
 CONFIG = PurePosixPath("config.pbtxt")
@@ -259,6 +259,45 @@ def test_a_plan_that_was_built_here_stays_until_its_source_changes(tmp_path):
     assert (tmp_path / "repo/m/1/model.plan").read_bytes() == b"plan"
     render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"two")]))
     assert not (tmp_path / "repo/m/1/model.plan").exists()
+
+
+def test_a_config_that_was_replaced_by_a_link_is_a_conflict(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    config = tmp_path / "repo/m/config.pbtxt"
+    config.rename(tmp_path / "elsewhere.pbtxt")
+    config.symlink_to(tmp_path / "elsewhere.pbtxt")
+    with pytest.raises(RepositoryError, match=r"was replaced by a link, to .*elsewhere\.pbtxt"):
+        render(tmp_path, entry(tmp_path))
+    with pytest.raises(RepositoryError, match="was replaced by a link"):
+        render(tmp_path, prune=True)
+    render(tmp_path, entry(tmp_path), force=True)
+    assert config.is_file()
+    assert not config.is_symlink()
+    assert (tmp_path / "elsewhere.pbtxt").is_file()
+
+
+def test_a_source_in_the_repository_is_copied_too(tmp_path):
+    """An exporter that writes there must not change what is served; only what we wrote ourselves gets a second name."""
+    render(tmp_path, entry(tmp_path))
+    source = tmp_path / "repo/exports/m.onnx"
+    source.parent.mkdir()
+    source.write_bytes(b"exported")
+    made = Entry("m", {**entry(tmp_path).files, MODEL: CopiedFile(source, file_sha256(source))})
+    render(tmp_path, made)
+    source.write_bytes(b"rewritten in place")
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"exported"
+
+
+def test_an_earlier_version_gets_a_second_name_and_is_held_against_its_digest(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    served = tmp_path / "repo/m/1/model.onnx"
+    first = served.stat().st_ino
+    files = {PurePosixPath("2/model.onnx"): CopiedFile(served, file_sha256(served))}
+    made = Entry("m", {**files, CONFIG: TextFile(stamp_text("# header\n", "max_batch_size: 0\n", files, {}, {}).encode())})
+    plan = make_plan(tmp_path / "repo", [made])
+    assert bytes_to_copy(plan) == 0
+    apply_plan(plan)
+    assert (tmp_path / "repo/m/2/model.onnx").stat().st_ino == first
 
 
 def test_the_model_is_copied_and_not_linked(tmp_path):
