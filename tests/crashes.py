@@ -1,7 +1,7 @@
 """Renders that are killed, at every step and at any moment: what they leave, and what the next one makes of it.
 
 As a program it runs campaigns in processes of its own, since it forks, and prints what was wrong and how many were killed as JSON:
-`python crashes.py FOLDER steps:9 steps:9:noexchange moments:500`.
+`python crashes.py FOLDER steps:9 steps:9:noexchange:4 moments:500`; the last number is that of the first step, less one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -21,6 +22,7 @@ import networks
 import onnx
 
 import tritongen.repository.apply
+import tritongen.repository.placing
 from tritongen.check.engine import CheckOptions, check
 from tritongen.check.targets import Target, TargetKind
 from tritongen.cli.main import run
@@ -76,9 +78,10 @@ class Scenario:
         shutil.copytree(self.root, folder / "kept/repository")
         shutil.copytree(self.artifacts, folder / "kept/repository.artifacts")
         self.old = by_model(self.root)
+        self.old_artifacts = tree(self.artifacts)
         self.beside = {path.name for path in folder.iterdir()}
         self.render("new")
-        self.new, self.new_artifacts = by_model(self.root), by_model(self.artifacts)
+        self.new, self.new_artifacts = by_model(self.root), tree(self.artifacts)
         found = [finding for name in ("old", "new") for finding in self.check(name)]
         assert found == [], found
 
@@ -112,6 +115,15 @@ class Scenario:
         for name in self.old.keys() & self.new.keys():
             if name not in found and not may_lack:
                 yield f"{name} is missing"
+        artifacts = tree(self.artifacts)
+        for path, content in artifacts.items():
+            if content not in (self.old_artifacts.get(path), self.new_artifacts.get(path)):
+                yield f"{path} among the artifacts is neither old nor new"
+        for path in (self.old_artifacts.keys() & self.new_artifacts.keys()) - artifacts.keys():
+            yield f"{path} among the artifacts is missing"
+        for path in self.folder.iterdir():
+            if path.name not in self.beside and not re.fullmatch(r"\.repository\.tritongen-[0-9a-f]{16}", path.name):
+                yield f"{path.name} lies beside the repository"
 
     def faults_of_next(self) -> Iterator[str]:
         """The same after the next render, which must finish, and leave nothing of the killed one."""
@@ -121,7 +133,7 @@ class Scenario:
             yield str(error)
         if by_model(self.root) != self.new:
             yield "the next render did not make the new repository"
-        if by_model(self.artifacts) != self.new_artifacts:
+        if tree(self.artifacts) != self.new_artifacts:
             yield "the next render did not make the new artifacts"
         if beside := {path.name for path in self.folder.iterdir()} - self.beside:
             yield f"left behind: {sorted(beside)}"
@@ -160,7 +172,7 @@ def killed_at_step(plan: Plan, number: int, *, exchanges: bool) -> bool:
 
     def work() -> None:
         if not exchanges:
-            tritongen.repository.apply.exchange = lambda *_: False
+            tritongen.repository.placing.exchange = lambda *_: False
         left = [number]
 
         def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -188,15 +200,15 @@ def killed_at_moment(scenario: Scenario, delay_s: float) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def at_steps(scenario: Scenario, stride: int, *, exchanges: bool) -> tuple[list[str], int]:
-    """Kill a render before every `stride`-th step: what was wrong afterwards, and how many were killed."""
+def at_steps(scenario: Scenario, stride: int, *, exchanges: bool, skip: int = 0) -> tuple[list[str], int]:
+    """Kill a render before every `stride`-th step, after `skip` ones: what was wrong afterwards, and how many were killed."""
     faults: list[str] = []
     scenario.reset()
     with plan_render(scenario.folder / "new.yaml", output=scenario.root, prune=True) as rendering:
         plan = rendering.plan
     for killed in itertools.count():
         scenario.reset()
-        number = 1 + killed * stride
+        number = 1 + skip + killed * stride
         hit = killed_at_step(plan, number, exchanges=exchanges)
         faults += [f"step {number}: {fault}" for fault in (*scenario.faults(may_lack=not exchanges), *scenario.faults_of_next())]
         if not hit:
@@ -227,7 +239,9 @@ def main() -> None:
     found = {}
     for name in sys.argv[2:]:
         kind, count, *more = name.split(":")
-        faults, killed = at_steps(scenario, int(count), exchanges=not more) if kind == "steps" else at_moments(scenario, int(count))
+        skip = next((int(each) for each in more if each.isdigit()), 0)
+        steps = kind == "steps"
+        faults, killed = at_steps(scenario, int(count), exchanges="noexchange" not in more, skip=skip) if steps else at_moments(scenario, int(count))
         found[name] = {"faults": faults, "killed": killed}
     print(json.dumps(found))
 

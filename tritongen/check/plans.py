@@ -9,7 +9,7 @@ from pathlib import Path
 from tritongen.errors import ModelFileError
 from tritongen.manifest import Manifest, load_manifest, manifest_path
 from tritongen.recipe import RECIPES, PlanRecipe, load_recipes
-from tritongen.repository import file_sha256
+from tritongen.repository import artifacts_beside, file_sha256
 from tritongen.rules.context import BuiltPlan, ModelContext
 from tritongen.signature.modelfile import opened
 from tritongen.signature.plan import HEADER_BYTES, PlanHeader, read_plan_header
@@ -19,8 +19,10 @@ def built_plans(context: ModelContext) -> dict[str, BuiltPlan]:
     """The plans that a model's config names and that can be read, by path in its folder; none for other models."""
     if context.folder is None or not context.is_plan:
         return {}
-    root = context.folder.path.resolve().parent
-    artifacts = root.with_name(f"{root.name}.artifacts") / context.folder.name
+    root = context.folder.path.parent.resolve()
+    if not root.name:
+        return {}
+    artifacts = artifacts_beside(root) / context.folder.name
     recipes, problem = _recipes(artifacts / RECIPES)
     names = dict.fromkeys((context.resolved.filename, *context.config.cc_model_filenames.values()))
     found = {}

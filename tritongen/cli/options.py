@@ -16,7 +16,10 @@ SPEC = click.Path(path_type=Path)
 
 
 class OutputPath(click.Path):
-    """A file or folder to write to. An empty one (`-o "$UNSET"`) is refused: as a path it would be the current folder."""
+    """A file or folder to write to.
+
+    An empty one (`-o "$UNSET"`) is refused: as a path it would be the current folder. So is what looks like an option (`-o --dry-run`): it would be written to.
+    """
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -25,6 +28,8 @@ class OutputPath(click.Path):
         """The path."""
         if value == "":
             self.fail("the path is empty; name a file or folder, such as ./out, or '.' for the current folder", param, ctx)
+        if isinstance(value, str) and value.startswith("-") and value != "-":
+            self.fail(f"{value!r} looks like an option, and the path is missing before it; a file or folder of that name is ./{value}", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,12 +16,20 @@ from tritongen.render.compile import Compiled, label_filename
 from tritongen.render.findings import Findings, Key
 from tritongen.repository import CopiedFile, Entry, EntryFile, KeptFile, Made, TextFile, file_sha256
 from tritongen.repository.stamp import stamp_text
+from tritongen.repository.unfinished import is_unfinished
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.templating import environment
 
 SOURCE_NAME = "model.onnx"
 _OWN_NAMES = (PurePosixPath(SOURCE_NAME), PurePosixPath(BACKENDS["tensorrt"].filename), RECIPES)
+_BUILT_NAMES = re.compile(r".*\.plan(\.log)?|.*\.manifest\.json|timing(\..*)?\.cache")
+"""What builders call the files that they put beside a plan and its source."""
+
+_NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode's categories of control characters, halves of characters, and ends of lines."""
+
+_SAVE_AGAIN = "save the model again with another name for its external data"
 CONFIG = PurePosixPath("config.pbtxt")
 
 
@@ -51,15 +61,27 @@ def digest_of(files: Sequence[ModelFiles]) -> str:
 
 
 def check_names(signature: Signature, key: Key, findings: Findings) -> None:
-    """Say where a model's external data would get the name of the model itself. `key`: the key of the spec that names the model file."""
+    """Say where a model's external data has a name that it cannot keep. `key`: the key of the spec that names the model file."""
     for location in dict.fromkeys(external.location for external in signature.external_data):
-        if PurePosixPath(location) in _OWN_NAMES:
-            findings.error(
-                "TG133",
-                key,
-                f"the external data file '{location}' has the name that the model itself gets",
-                hint="save the model again with another name for its external data",
-            )
+        if problem := _name_problem(location):
+            findings.error("TG133", key, f"the external data file {location!r} {problem}", hint=_SAVE_AGAIN)
+
+
+def _name_problem(location: str) -> str:
+    """Why a file of this name cannot lie beside the model; empty where it can."""
+    path = PurePosixPath(location)
+    if path in _OWN_NAMES:
+        return "has the name that the model itself gets"
+    if any(unicodedata.category(char) in _NO_TEXT for char in location):
+        return "has control characters or ends of lines in its name"
+    if ".." in path.parts:
+        return "is named by a way through other folders ('..'), which are not in the repository"
+    own = next((own for own in _OWN_NAMES if own in path.parents), None)
+    if own is not None:
+        return f"lies in a folder with the name of a file that is put there: {own}"
+    if _BUILT_NAMES.fullmatch(path.name) or is_unfinished(path):
+        return "has the name of a file that a build of the model's plan writes"
+    return ""
 
 
 def build_entry(

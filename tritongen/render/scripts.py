@@ -11,8 +11,9 @@ from tritongen.manifest import CAPABILITY, FORMAT, FORMS
 from tritongen.recipe import PlanFile, PlanRecipe
 from tritongen.render.findings import Findings
 from tritongen.render.trtexec import tensorrt_major, trtexec_options
-from tritongen.repository import Entry, KeptFile
+from tritongen.repository import SharedFile
 from tritongen.repository.stamp import stamp_text
+from tritongen.spec import ModelSpec
 from tritongen.staleness import ANNOUNCED
 from tritongen.templating import comment, environment
 
@@ -38,11 +39,31 @@ class _Scripted:
     problem: str
 
 
-def shared_files(entries: Sequence[Entry], *, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, bytes | None]:
-    """What lies in the artifacts folder for all models together: the script, where there are plans to build, else None in its place."""
-    kept = [file.recipe for entry in entries for file in entry.files.values() if isinstance(file, KeptFile) and file.recipe is not None]
-    recipes = list({(recipe.model, recipe.version): recipe for recipe in kept}.values())
-    return {SCRIPT: build_script(recipes, spec_name=spec_name, tritongen_version=tritongen_version) if recipes else None}
+def shared_files(recipes: Sequence[PlanRecipe], *, release: str, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, SharedFile]:
+    """What lies in the artifacts folder for all models together: the script, where there are plans to build, else nothing in its place.
+
+    `recipes`: of all models that will be there. `release`: the one that the spec names; a script is for one, and models that an earlier render made for another
+    have no part in it.
+    """
+    if not recipes:
+        return {SCRIPT: SharedFile(None)}
+    released = release if any(recipe.release == release for recipe in recipes) else recipes[0].release
+    others = dict.fromkeys((recipe.model, recipe.release) for recipe in recipes if recipe.release != released)
+    notes = tuple(f"it has no part for {model}, which stays as it is: release {other} loads its plans, and this is for {released}" for model, other in others)
+    wanted = [recipe for recipe in recipes if recipe.release == released]
+    return {SCRIPT: SharedFile(build_script(wanted, spec_name=spec_name, tritongen_version=tritongen_version), notes)}
+
+
+def check_model_name(model: ModelSpec, findings: Findings) -> None:
+    """Say where a model's folder for artifacts would get the place of the script. Some disks do not tell upper case from lower case."""
+    if model.name.casefold() == str(SCRIPT).casefold():
+        findings.error(
+            "TG013",
+            ("name",),
+            f"{model.name!r} is the name of the script that builds plans",
+            consequence="the model's files and the script would need the same place in the repository's .artifacts folder",
+            hint="give the model another name",
+        )
 
 
 def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:

@@ -69,8 +69,8 @@ def _verb(plan: Plan, change: Change, *, done: bool) -> str:
 
 def _details(plan: Plan, change: Change) -> str:
     notes = list(change.reasons)
-    if change.action is Action.ORPHAN and not notes:
-        notes.append(_PRUNED if plan.prune else _ORPHAN)
+    if change.action is Action.ORPHAN and not isinstance(plan, FilePlan):
+        notes.insert(0, _PRUNED if plan.prune else _ORPHAN)
     if change.carried and change.action is Action.REPLACE:
         notes.append(f"kept: {', '.join(str(path) for path in change.carried)}")
     return "".join(f"\n            {printable(note)}" for note in notes)

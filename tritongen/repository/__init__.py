@@ -2,15 +2,16 @@
 
 from tritongen.repository.actions import Action
 from tritongen.repository.apply import Applied, apply_plan, conflicts
-from tritongen.repository.comparing import artifacts_beside, config_sha256, stamp_of
+from tritongen.repository.comparing import config_sha256, stamp_of
 from tritongen.repository.copying import Progress
 from tritongen.repository.diffs import FileDiff, file_diffs, text_diffs
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.files import FilePlan, apply_files, file_conflicts, plan_files
+from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.plan import Change, Plan, make_plan, unreadable
 from tritongen.repository.room import bytes_to_copy, size_text
-from tritongen.repository.shared import SharedChange
+from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles
 from tritongen.repository.staging import recover
 from tritongen.repository.stamp import Made, Stamp, read_stamp
 
@@ -28,6 +29,8 @@ __all__ = [
     "Plan",
     "Progress",
     "SharedChange",
+    "SharedFile",
+    "SharedFiles",
     "Stamp",
     "TextFile",
     "apply_files",
@@ -43,6 +46,7 @@ __all__ = [
     "plan_files",
     "read_stamp",
     "recover",
+    "repository_root",
     "size_text",
     "stamp_of",
     "text_diffs",

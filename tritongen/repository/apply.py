@@ -14,15 +14,15 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import RepositoryError
-from tritongen.repository.actions import Action
 from tritongen.repository.copying import Progress
-from tritongen.repository.plan import Change, Plan, replan
-from tritongen.repository.refusals import changed_meanwhile, conflict, disk_refuses, no_room
-from tritongen.repository.room import lacks_room
-from tritongen.repository.shared import shared_conflict, write_shared
+from tritongen.repository.placing import Places, place_model, place_script, remove_model
+from tritongen.repository.plan import Plan, replan
+from tritongen.repository.refusals import Done, changed_meanwhile, conflict, disk_refuses, no_room
+from tritongen.repository.room import needs
+from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
 from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, staging, staging_place
-from tritongen.repository.system import exchange, sync_filesystem, sync_folder
+from tritongen.repository.system import sync_filesystem, sync_folder
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Work:
     """One run of `apply_plan`: what was done so far."""
 
     plan: Plan
-    done: list[str] = field(default_factory=list)
+    done: Done = field(default_factory=Done)
     notes: list[str] = field(default_factory=list)
 
 
@@ -78,9 +78,9 @@ def apply_plan(plan: Plan, *, link: bool = False, skip_conflicts: bool = False, 
     _refuse_conflicts(plan, skip_conflicts=skip_conflicts)
     work = _Work(plan)
     try:
-        if not plan.writes and not leftovers(plan.root):
+        if not plan.writes and not plan.abandoned and not leftovers(plan.root):
             return Applied(plan)
-        missing = [folder for folder in (plan.root, *plan.root.parents) if not folder.exists()]
+        missing = [folder for folder in (plan.artifacts_root, plan.root, *plan.root.parents) if not folder.exists()]
         with locked(plan.root, wait_s=wait_s) as is_held, _taken_away_again(missing):
             if not is_held:
                 work.notes.append(f"{plan.root}: this filesystem has no locks for folders; no second render must write here at the same time")
@@ -89,6 +89,8 @@ def apply_plan(plan: Plan, *, link: bool = False, skip_conflicts: bool = False, 
             _refuse_conflicts(work.plan, skip_conflicts=skip_conflicts)
             if stale := changed_meanwhile(work.plan):
                 raise RepositoryError(stale)
+            for path in work.plan.abandoned:
+                path.unlink(missing_ok=True)
             _write(work, link=link, progress=progress)
     except OSError as error:
         raise RepositoryError([disk_refuses(work.plan, error, work.done)]) from error
@@ -120,69 +122,47 @@ def _taken_away_again(folders: Sequence[Path]) -> Iterator[None]:
 
 def _write(work: _Work, *, link: bool, progress: Progress | None) -> None:
     plan = work.plan
-    for script in plan.shared_written:
-        write_shared(plan.artifacts_root, script)
-    if not plan.written and not plan.pruned:
+    if not plan.writes:
         return
+    with _staged(work, link=link, progress=progress) as places:
+        for change in plan.written:
+            if not place_model(plan, change, places):
+                work.notes.append(f"{change.name}: this filesystem cannot exchange two folders in one step; the model was absent for a moment")
+            work.done.in_place.append(change.name)
+        for change in plan.pruned:
+            remove_model(plan, change, places)
+            work.done.removed.append(change.name)
+        for script in plan.shared_written:
+            # After the models: it holds each one's files against what it was made from, and an old one builds nothing from new files.
+            place_script(plan, script, places)
+            (work.done.removed if script.content is None else work.done.in_place).append(str(script.path))
+        if places.durable:
+            sync_folder(plan.root)
+
+
+@contextlib.contextmanager
+def _staged(work: _Work, *, link: bool, progress: Progress | None) -> Iterator[Places]:
+    """Everything that the plan writes, on the disk and where no server looks."""
+    plan, artifacts = work.plan, work.plan.artifacts_root
     place = staging_place(plan.root)
     if place == plan.root:
         why = "its parent is another filesystem, or cannot be written to"
         work.notes.append(f"{plan.root}: models were staged inside it, since {why}; a server that polls it may say that the staging folder is no model")
-    aside = any(change.entry is not None and change.entry.artifacts for change in plan.written) and place != plan.root.parent
+    aside = staging_place(artifacts) if artifacts.is_dir() else artifacts.parent
+    needs_aside = aside != place and (
+        any(change.stale or (change.entry is not None and change.entry.artifacts) for change in (*plan.written, *plan.pruned)) or bool(plan.shared_written)
+    )
     with contextlib.ExitStack() as stack:
         staged = stack.enter_context(staging(place, plan.root))
-        beside = stack.enter_context(staging(plan.root.parent, plan.root)) if aside else staged
-        if not link and lacks_room(plan, staged):
-            raise RepositoryError([no_room(plan, staged)])
+        places = Places(staged, stack.enter_context(staging(aside, plan.root)) if needs_aside else staged, durable=not link)
+        if not link and (short := [need for need in needs(plan, staged, places.beside) if need.lacks_room()]):
+            raise RepositoryError([no_room(plan, need) for need in short])
         for change in plan.written:
-            stage(plan, change, staged / "new" / change.name, beside / "artifacts" / change.name, link=link, progress=progress)
-        if not link:
-            for folder in {staged, beside}:
+            stage(plan, change, places.model(change.name), places.artifacts(change.name), link=link, progress=progress)
+        for script in plan.shared_written:
+            if script.content is not None:
+                stage_shared(script, places.script(script.path))
+        if places.durable:
+            for folder in {places.staged, places.beside}:
                 sync_filesystem(folder)
-        for change in plan.written:
-            _place_artifacts(plan, change, beside / "artifacts" / change.name, durable=not link)
-            _place(work, change, staged)
-            work.done.append(change.name)
-        for change in plan.pruned:
-            # The model goes last: what it is made of is known from its stamp, to the next render too.
-            _drop_artifacts(plan, change)
-            (plan.root / change.name).rename(staged / "gone" / change.name)
-            work.done.append(change.name)
-        if not link:
-            sync_folder(plan.root)
-
-
-def _place_artifacts(plan: Plan, change: Change, staged: Path, *, durable: bool) -> None:
-    """Put a model's artifacts beside the repository, before the model itself: a plan's source must not be older than its config."""
-    assert change.entry is not None
-    for path in change.entry.artifacts:
-        artifact = plan.artifacts_root / change.name / path
-        artifact.parent.mkdir(parents=True, exist_ok=True)
-        (staged / path).replace(artifact)
-        if durable:
-            sync_folder(artifact.parent)
-    _drop_artifacts(plan, change)
-
-
-def _place(work: _Work, change: Change, staged: Path) -> None:
-    """Put a staged model where servers look."""
-    fresh, target = staged / "new" / change.name, work.plan.root / change.name
-    if change.action is Action.CREATE:
-        fresh.rename(target)
-    elif not exchange(fresh, target):
-        old = staged / "old" / change.name
-        target.rename(old)
-        fresh.rename(target)
-        old.rename(staged / "gone" / change.name)
-        work.notes.append(f"{change.name}: this filesystem cannot exchange two folders in one step; the model was absent for a moment")
-
-
-def _drop_artifacts(plan: Plan, change: Change) -> None:
-    """Remove the artifacts of a model that are no longer wanted, and folders that are empty then, or that a killed render emptied."""
-    folder = plan.artifacts_root / change.name
-    for path in change.stale:
-        (folder / path).unlink()
-    below = sorted((path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()), reverse=True) if folder.is_dir() else []
-    for empty in (*below, folder, plan.artifacts_root):
-        with contextlib.suppress(OSError):  # not empty, or not there
-            empty.rmdir()
+        yield places

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.manifest import Manifest, load_manifest, manifest_path
-from tritongen.recipe import RECIPES, RTX_PLAN
+from tritongen.recipe import RECIPES
 from tritongen.repository.copying import source_size
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
+from tritongen.repository.unfinished import is_unfinished
 from tritongen.staleness import LoadedBy, stale
 
 CONFIG = PurePosixPath("config.pbtxt")
-_MADE_BY_BUILDERS = re.compile(r"(?P<plan>.+\.plan)(\.manifest\.json|\.log)?")
-_TIMING_CACHE = re.compile(r"timing(\.sm[0-9]+)?\.cache")
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,6 @@ class Compared:
 
     differences: tuple[str, ...]
     same: tuple[PurePosixPath, ...]
-
-
-def artifacts_beside(root: Path) -> Path:
-    """Where the files lie that belong to the repository at `root` and that Triton must not see; a folder for each model."""
-    return root.with_name(root.name + ".artifacts")
 
 
 def stamp_of(folder: Path) -> Stamp | None:
@@ -106,68 +99,51 @@ def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping
     return Compared(tuple(f"{path}: {what}" for what, paths in listed for path in sorted(paths)), same)
 
 
-def stale_artifacts(artifacts: Path, entry: Entry | None, stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
-    """Files of an artifacts folder that are no longer wanted: those that we wrote and nobody edited, and what builders left about plans that go.
-
-    `entry`: what the model is to be; None for one that is removed. Raises OSError.
-    """
-    if stamp is None:
-        return ()
-    wanted = entry.artifacts if entry is not None else {}
-    gone = [path for path in stamp.artifacts if path not in wanted]
-    ours = [path for path in gone if _is_regular(artifacts / path) and file_sha256(artifacts / path) == stamp.artifacts[path]]
-    return tuple(sorted([*ours, *_about_gone_plans(artifacts, entry, stamp)]))
-
-
-def _about_gone_plans(artifacts: Path, entry: Entry | None, stamp: Stamp) -> Iterator[PurePosixPath]:
-    """Manifests and logs of plans that the model had and has no more, with plans of TensorRT-RTX and the times of kernels that nobody needs then."""
-    kept = {path: file for path, file in (entry.files if entry is not None else {}).items() if isinstance(file, KeptFile)}
-    gone = [path for path in stamp.kept if path not in kept]
-    folders = {path.parent for path in gone} - {path.parent for path in kept}
-    caches = {file.plan.timing_cache for file in kept.values() if file.plan is not None}
-    for path in listing(artifacts) if gone else ():
-        is_cache = len(path.parts) == 1 and bool(_TIMING_CACHE.fullmatch(path.name)) and path.name not in caches
-        made = _MADE_BY_BUILDERS.fullmatch(path.name)
-        is_about = made is not None and (path.with_name(made["plan"]) in gone or (path.parent in folders and made["plan"] == RTX_PLAN))
-        if (is_cache or is_about) and _is_regular(artifacts / path):
-            yield path
-
-
 def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
     """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote. `found`: the files that do not stay. Raises OSError."""
     if stamp is None:
         why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
         return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
-    reasons = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+    if stamp.is_of_another(entry.name):
+        return [f"{folder} is a copy of the model '{stamp.model}', made by somebody: its {CONFIG} has that name"]
+    reasons = _edits_of_config(folder, stamp)
     for path in found:
         if path == CONFIG or path in stamp.kept or (path in entry.files and _is_same(folder / path, entry.files[path])):
             continue
         if path not in stamp.files:
             reasons.append(f"{folder / path} was not made by tritongen, and its place is needed")
-        elif _is_edited(folder / path, stamp.files[path]):
+        elif is_edited(folder / path, stamp.files[path]):
             reasons.append(f"{folder / path} was changed by hand")
     return reasons
 
 
 def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
     """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
-    found = listing(folder)
+    found = [path for path in listing(folder) if not is_unfinished(path)]
     others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
-    edited = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
-    edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and _is_edited(folder / path, stamp.files[path])]
+    edited = _edits_of_config(folder, stamp)
+    edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and is_edited(folder / path, stamp.files[path])]
     return others, edited
 
 
-def _is_regular(path: Path) -> bool:
+def _edits_of_config(folder: Path, stamp: Stamp) -> list[str]:
+    if (folder / CONFIG).is_symlink():
+        return [f"{folder / CONFIG} was replaced by a link, to {(folder / CONFIG).readlink()}"]
+    return [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is a file itself, and no link to one. Raises OSError."""
     return path.is_file() and not path.is_symlink()
 
 
-def _is_edited(path: Path, written: str) -> bool:
-    return not _is_regular(path) or file_sha256(path) != written
+def is_edited(path: Path, written: str) -> bool:
+    """Whether what is at a path is other than the file that was written there, of that SHA-256 (hex). Raises OSError."""
+    return not is_regular(path) or file_sha256(path) != written
 
 
 def _is_same(path: Path, wanted: EntryFile) -> bool:
-    if isinstance(wanted, KeptFile) or not _is_regular(path):
+    if isinstance(wanted, KeptFile) or not is_regular(path):
         return False
     if isinstance(wanted, TextFile):
         return path.stat().st_size == len(wanted.content) and path.read_bytes() == wanted.content

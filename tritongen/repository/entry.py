@@ -59,3 +59,9 @@ class Entry:
     files: Mapping[PurePosixPath, EntryFile]
     artifacts: Mapping[PurePosixPath, EntryFile] = field(default_factory=dict)
     basis: str | None = None
+
+    @property
+    def recipes(self) -> tuple[PlanRecipe, ...]:
+        """How its plans are built, one recipe for each version; none for a model that has no plans."""
+        kept = [file.recipe for file in self.files.values() if isinstance(file, KeptFile) and file.recipe is not None]
+        return tuple({recipe.version: recipe for recipe in kept}.values())

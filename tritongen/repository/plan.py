@@ -5,32 +5,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import stat
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
+from tritongen.repository.artifacts import blocked_artifacts, foreign_artifacts, stale_artifacts
 from tritongen.repository.comparing import (
     CONFIG,
-    artifacts_beside,
     compare_folder,
     foreign_work,
     is_carried,
     listing,
     others_work,
-    stale_artifacts,
     stamp_of,
     why_left_out,
 )
-from tritongen.repository.entry import Entry
-from tritongen.repository.shared import SharedChange, compare_shared
+from tritongen.repository.entry import CopiedFile, Entry, KeptFile
+from tritongen.repository.place import artifacts_beside, repository_root
+from tritongen.repository.recipes import recipes_after
+from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
-
-_NOTHING: Mapping[PurePosixPath, bytes | None] = MappingProxyType({})
+from tritongen.repository.stamp import Stamp
+from tritongen.repository.unfinished import abandoned, is_unfinished
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,15 @@ class Change:
         name: the model.
         action: create, replace or keep; conflict where that would destroy somebody's work; orphan for a model of ours that is no longer asked for.
         entry: what should be there; None for a model that is no longer asked for.
-        reasons: for a replace, which files differ and how; for a conflict, whose work it would destroy.
+        reasons: for a replace, which files differ and how; for a conflict, whose work it would destroy; for an orphan, what is left of one that is removed.
         forcible: for a conflict, whether `force` would take it over.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
         unchanged: files in the folder that are as they should be, so that they need not be copied again.
-        stale: files in the model's artifacts folder that are no longer wanted: those that we made, and what builders left about plans that go.
+        linked: files whose content is there already, under another name that we gave it (an earlier version's): they get a second name.
+        gone: files in the folder that are no longer wanted.
+        left_out: plans in the folder that are not what is asked for any more; Triton does not load the model until they are built again.
+        unchanged_artifacts: files in the model's artifacts folder that are as they should be.
+        stale: files there that we or a builder made and that are no longer wanted.
     """
 
     name: str
@@ -55,6 +60,10 @@ class Change:
     forcible: bool = True
     carried: tuple[PurePosixPath, ...] = ()
     unchanged: tuple[PurePosixPath, ...] = ()
+    linked: tuple[PurePosixPath, ...] = ()
+    gone: tuple[PurePosixPath, ...] = ()
+    left_out: tuple[PurePosixPath, ...] = ()
+    unchanged_artifacts: tuple[PurePosixPath, ...] = ()
     stale: tuple[PurePosixPath, ...] = ()
 
 
@@ -69,6 +78,8 @@ class Plan:
         prune: whether orphans are removed.
         spared: names of models that are asked for and have no entry, since something is wrong with them: their folders stay as they are.
         shared: one for each file that belongs to no single model.
+        shared_files: what such files should hold, from the recipes of all models that will be there.
+        abandoned: files that were not finished when their process was killed, a day ago or more.
     """
 
     root: Path
@@ -77,6 +88,8 @@ class Plan:
     prune: bool = False
     spared: frozenset[str] = frozenset()
     shared: tuple[SharedChange, ...] = ()
+    shared_files: SharedFiles = field(default=no_files, repr=False, compare=False)
+    abandoned: tuple[Path, ...] = ()
 
     @property
     def artifacts_root(self) -> Path:
@@ -137,7 +150,7 @@ def make_plan(
     root: Path,
     entries: Sequence[Entry],
     *,
-    shared: Mapping[PurePosixPath, bytes | None] = _NOTHING,
+    shared: SharedFiles = no_files,
     force: bool = False,
     prune: bool = False,
     spared: Collection[str] = (),
@@ -147,15 +160,14 @@ def make_plan(
     Args:
         root: the repository's folder.
         entries: the models that should be there.
-        shared: scripts with a stamp that lie in the artifacts folder and belong to no single model; None for one that is not wanted.
+        shared: scripts with a stamp that lie in the artifacts folder and belong to no single model, from the recipes of all models that will be there.
         force: take over our own files that were edited by hand, and folders that are in the way; a place that is not a folder stays a conflict.
         prune: remove models that we made and that are no longer asked for. One with files of others in it is a conflict, whatever `force` says.
         spared: names of further models that are asked for, whose folders stay as they are.
 
     Raises RepositoryError where `root` cannot be a repository or cannot be read, and where another render writes it and does not end.
     """
-    # A root that is a link: what is staged must lie beside the folder itself, on its filesystem.
-    root = root.resolve()
+    root = repository_root(root)
     try:
         with looked_at(root, wait_s=LOCK_WAIT_S):
             return _planned(root, entries, shared, force=force, prune=prune, spared=spared)
@@ -166,18 +178,27 @@ def make_plan(
 def replan(plan: Plan) -> Plan:
     """The same for the disk as it is now, for whoever holds the repository. Raises RepositoryError where it cannot be a repository, OSError."""
     entries = [change.entry for change in plan.changes if change.entry is not None]
-    shared = {change.path: change.content for change in plan.shared}
-    return _planned(plan.root, entries, shared, force=plan.force, prune=plan.prune, spared=plan.spared)
+    return _planned(plan.root, entries, plan.shared_files, force=plan.force, prune=plan.prune, spared=plan.spared)
 
 
-def _planned(root: Path, entries: Sequence[Entry], shared: Mapping[PurePosixPath, bytes | None], *, force: bool, prune: bool, spared: Collection[str]) -> Plan:
+def _planned(root: Path, entries: Sequence[Entry], shared: SharedFiles, *, force: bool, prune: bool, spared: Collection[str]) -> Plan:
     _check_root(root)
     names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.is_symlink()) if root.is_dir() else []
     changes = [_compare(root, entry, names, force=force) for entry in entries]
     asked = {*spared, *(entry.name for entry in entries)}
     changes += [change for name in names if name not in asked for change in _orphan(root, name, force=force, prune=prune)]
-    scripts = tuple(compare_shared(artifacts_beside(root), path, content, force=force) for path, content in shared.items())
-    return Plan(root, tuple(changes), force, prune, frozenset(spared), scripts)
+    places = [place / change.name for change in changes if change.action is not Action.CONFLICT for place in (root, artifacts_beside(root))]
+    plan = Plan(root, tuple(changes), force, prune, frozenset(spared), shared_files=shared, abandoned=abandoned(places))
+    return dataclasses.replace(plan, shared=_compare_shared(plan))
+
+
+def _compare_shared(plan: Plan) -> tuple[SharedChange, ...]:
+    """The files of no single model: for all models that will be there, also those that the plan leaves as they are."""
+    staying = [change for change in plan.changes if change not in plan.pruned]
+    models = [(change.name, None if change.action is Action.CONFLICT else change.entry) for change in staying]
+    recipes, problems = recipes_after(plan.root, [*models, *((name, None) for name in sorted(plan.spared))])
+    files = {path: SharedFile(file.content, (*file.notes, *problems)) for path, file in plan.shared_files(recipes).items()}
+    return tuple(compare_shared(plan.artifacts_root, path, file, force=plan.force) for path, file in files.items())
 
 
 def unreadable(error: OSError, root: Path) -> Diagnostic:
@@ -210,30 +231,57 @@ def _check_root(root: Path) -> None:
 def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> Change:
     """`names`: the folders in `root`, as the disk spells them."""
     folder = root / entry.name
+    artifacts = artifacts_beside(root) / entry.name
+    if blocked := blocked_artifacts(artifacts, entry.artifacts):
+        return Change(entry.name, Action.CONFLICT, entry, tuple(blocked), forcible=False)
+    aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
+    differing = [path for path in listing(artifacts) if path in entry.artifacts and path not in aside.same]
     if not folder.exists() and not folder.is_symlink():
-        return Change(entry.name, Action.CREATE, entry)
+        if foreign := [] if force else foreign_artifacts(artifacts, differing, entry.name, None):
+            return Change(entry.name, Action.CONFLICT, entry, tuple(foreign))
+        return Change(entry.name, Action.CREATE, entry, unchanged_artifacts=aside.same)
     if folder.is_symlink() or not folder.is_dir():
-        return Change(entry.name, Action.CONFLICT, entry, (f"{folder} is no folder",), forcible=False)
+        what = f"is a link, to {folder.readlink()}: write to the repository that it leads to" if folder.is_symlink() else "is no folder"
+        return Change(entry.name, Action.CONFLICT, entry, (f"{folder} {what}",), forcible=False)
     if entry.name not in names:
         spelt = next((name for name in names if name.casefold() == entry.name.casefold()), "of another name")
         reason = f"this disk does not tell it from the folder '{spelt}'"
         return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
     stamp = stamp_of(folder)
-    found = listing(folder)
-    artifacts = artifacts_beside(root) / entry.name
+    found = [path for path in listing(folder) if not is_unfinished(path)]
     left_out = {path: why for path in found if (why := why_left_out(folder, artifacts, path, entry, stamp))}
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
-    compared = compare_folder(folder, [path for path in found if path not in carried and path not in left_out], entry.files)
-    aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
-    stale = stale_artifacts(artifacts, entry, stamp)
+    ours = [path for path in found if path not in carried]
+    compared = compare_folder(folder, [path for path in ours if path not in left_out], entry.files)
+    kept = [path for path, file in entry.files.items() if isinstance(file, KeptFile)]
+    stale = stale_artifacts(artifacts, entry.artifacts, kept, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
-    foreign = [] if force else foreign_work(folder, [path for path in found if path not in carried], entry, stamp)
+    foreign = [] if force else [*foreign_work(folder, ours, entry, stamp), *foreign_artifacts(artifacts, differing, entry.name, stamp)]
     if foreign:
         return Change(entry.name, Action.CONFLICT, entry, tuple(foreign))
-    return Change(entry.name, Action.REPLACE, entry, tuple(differences), carried=carried, unchanged=compared.same, stale=stale)
+    return Change(
+        entry.name,
+        Action.REPLACE,
+        entry,
+        tuple(differences),
+        carried=carried,
+        unchanged=compared.same,
+        linked=_linked(folder, entry, compared.same, stamp),
+        gone=tuple(path for path in ours if path not in entry.files),
+        left_out=tuple(left_out),
+        unchanged_artifacts=aside.same,
+        stale=stale,
+    )
+
+
+def _linked(folder: Path, entry: Entry, same: Collection[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """The files that we wrote into the folder under another name. A `source` that somebody put there is none: its exporter may write it in place."""
+    written = {folder / path: sha for path, sha in stamp.files.items()} if stamp is not None else {}
+    copied = [(path, file) for path, file in entry.files.items() if isinstance(file, CopiedFile) and path not in same]
+    return tuple(path for path, file in copied if written.get(file.source) == file.sha256)
 
 
 def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
@@ -243,13 +291,15 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
         stamp = stamp_of(folder)
     except PermissionError:
         return []  # such as lost+found: what may not be read was not made by this user
-    if stamp is None:
+    if stamp is None or stamp.is_of_another(name):
         return []
-    stale = stale_artifacts(artifacts_beside(root) / name, None, stamp)
+    artifacts = artifacts_beside(root) / name
+    stale = stale_artifacts(artifacts, (), (), stamp)
+    left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
         others, edited = others_work(folder, stamp)
         if others:
             return [Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)]
         if edited and not force:
             return [Change(name, Action.CONFLICT, reasons=tuple(edited))]
-    return [Change(name, Action.ORPHAN, stale=stale)]
+    return [Change(name, Action.ORPHAN, reasons=tuple(left), stale=stale)]

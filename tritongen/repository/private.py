@@ -1,8 +1,9 @@
 """Folders of one process's own beside a repository, in which files wait until they are put in place.
 
-Such a folder is called `.<repository>.tritongen-<16 hex digits>` and holds a file `owner` that its process keeps locked. The lock goes with the process, also
-with one that is killed: whoever can take it may remove the folder. Only a folder of that name and of this user, with that file and without its lock, is taken
-for a leftover (or an empty one of that name: its process was killed between two steps).
+Such a folder is called `.<repository>.tritongen-<16 hex digits>` and holds a file `owner`, with the repository's path, that its process keeps locked. The lock
+goes with the process, also with one that is killed: whoever can take it may remove the folder. Only a folder of that name and of this user, with that file and
+without its lock, is taken for a leftover (or one with nothing in it: its process was killed between two steps). In a place that several repositories of one
+name share, such as the system's folder for temporary files, the path says whose it is.
 """
 
 from __future__ import annotations
@@ -33,25 +34,29 @@ class PrivateFolder:
         _remove(self.path, self.descriptor)
 
 
-def make_private(place: Path, repository: str) -> PrivateFolder:
-    """A new folder in `place` for the repository of that name. Raises OSError where it cannot be made."""
+def make_private(place: Path, repository: Path) -> PrivateFolder:
+    """A new folder in `place` for the repository at that path. Raises OSError where it cannot be made."""
     while True:
-        path = place / f"{_prefix(repository)}{secrets.token_hex(8)}"
+        path = place / f"{_prefix(repository.name)}{secrets.token_hex(8)}"
         path.mkdir(mode=0o700)
         try:
             descriptor = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except FileNotFoundError:
             continue  # another render took it for a leftover before it had its file
         if try_lock(descriptor) is not Hold.BUSY and _is_at(path / _OWNER, descriptor):
+            os.write(descriptor, os.fsencode(repository))
             return PrivateFolder(path, descriptor)
         os.close(descriptor)
 
 
-def find_leftovers(place: Path, repository: str) -> list[Path]:
-    """Folders in `place` that a process made for the repository of that name and left; the lock of each is free at this moment. Raises OSError."""
+def find_leftovers(place: Path, repository: Path, *, own: bool = True) -> list[Path]:
+    """Folders in `place` that a process made for the repository at that path and left; the lock of each is free at this moment. Raises OSError.
+
+    `own`: no other repository of that name has its folders there; else those without the repository's path in them are left alone.
+    """
     with os.scandir(place) as listed:
-        names = sorted(entry.name for entry in listed if _is_ours(entry, repository))
-    return [place / name for name in names if _is_abandoned(place / name)]
+        names = sorted(entry.name for entry in listed if _is_ours(entry, repository.name))
+    return [place / name for name in names if _is_abandoned(place / name) and (own or _is_for(place / name, repository))]
 
 
 @contextlib.contextmanager
@@ -104,6 +109,15 @@ def _is_abandoned(folder: Path) -> bool:
         return try_lock(descriptor) is Hold.HELD
     finally:
         os.close(descriptor)
+
+
+def _is_for(folder: Path, repository: Path) -> bool:
+    """Whether an abandoned folder has the repository's path in it, or nothing at all: its process was killed as it made it."""
+    try:
+        written = (folder / _OWNER).read_bytes()
+        return written == os.fsencode(repository) or (not written and [path.name for path in folder.iterdir()] == [_OWNER])
+    except FileNotFoundError:
+        return True
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.repository.comparing import config_sha256
 from tritongen.repository.plan import Change, Plan
-from tritongen.repository.room import bytes_free, bytes_needed, size_text
+from tritongen.repository.room import Need, needs, size_text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+_HELD = (errno.EXDEV, errno.EBUSY)
+"""What is said of a folder that cannot be renamed, since it is a mount or part of a container's image."""
+
+
+@dataclass
+class Done:
+    """What was done so far: names of models and of files that belong to none, that are in place, and that were taken away."""
+
+    in_place: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """That, for people."""
+        parts = [
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {what}"
+            for names, what in ((self.in_place, "in place"), (self.removed, "removed"))
+            if names
+        ]
+        return f"{', and '.join(parts)}; everything else is as it was" if parts else "nothing was changed"
 
 
 class NamesCollide(OSError):
@@ -37,47 +59,52 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
     )
 
 
-def no_room(plan: Plan, place: Path) -> Diagnostic:
-    """The finding for a disk that cannot hold the plan. Raises OSError."""
-    return _full(plan, place, "there is not enough room for the model repository", ())
+def no_room(plan: Plan, short: Need) -> Diagnostic:
+    """The finding for a filesystem that cannot hold its part of the plan. Raises OSError."""
+    beside = short.folder.is_relative_to(plan.artifacts_root) and plan.artifacts_root != plan.root
+    what = "what lies beside the model repository" if beside else "the model repository"
+    return _full(plan, short, f"there is not enough room for {what}", Done())
 
 
-def disk_refuses(plan: Plan, error: OSError, done: Sequence[str]) -> Diagnostic:
-    """The finding for what the operating system said while a plan was applied; `done`: the models that are in place."""
+def disk_refuses(plan: Plan, error: OSError, done: Done) -> Diagnostic:
+    """The finding for what the operating system said while a plan was applied."""
     if error.errno in _FULL:
-        return _full(plan, plan.root, f"cannot write the model repository: {error.strerror}", done)
+        return _full(plan, _short(plan, error), f"cannot write the model repository: {error.strerror}", done)
     hint = "check that the place exists and may be written to, or choose another with -o"
     if isinstance(error, NamesCollide):
         hint = "give models and files names that differ in more than upper and lower case, or write to a disk that tells them apart"
-    elif error.errno == errno.EXDEV:
+    elif error.errno == errno.EXDEV and Path(_where(plan, error)).is_relative_to(plan.artifacts_root):
+        hint = f"a mount of its own in {plan.artifacts_root} cannot be written in one step: mount that folder as a whole, or write elsewhere with -o"
+    elif error.errno in _HELD:
         hint = (
             "a model's folder that is a mount of its own, or part of a container's image, cannot be swapped: mount the repository's folder as a whole, "
             "or write to another with -o"
         )
     elif error.errno == errno.EROFS:
         hint = "the filesystem is mounted read-only: choose another place with -o"
-    return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), _left(done), hint)
+    return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), done.words, hint)
 
 
-def _full(plan: Plan, place: Path, message: str, done: Sequence[str]) -> Diagnostic:
-    nearest = next(folder for folder in (place, *place.parents) if folder.is_dir())
-    needed, free = bytes_needed(plan), bytes_free(nearest)
-    names = ", ".join(change.name for change in plan.written)
-    return Diagnostic(
-        "TG044",
-        f"{message}: {names} need {size_text(needed)}, and {size_text(free)} are free",
-        Location(str(plan.root)),
-        _left(done),
-        f"free {size_text(max(needed - free, 0))} or more, or choose another place with -o; a replaced model is deleted only after its successor is in place"
-        if needed > free
-        else "look for a quota, or a limit on the size of files (`ulimit -f`), or choose another place with -o",
-    )
+def _short(plan: Plan, error: OSError) -> Need | None:
+    """What is written on the filesystem that is full; None where nothing is."""
+    where = Path(_where(plan, error))
+    device = next(folder for folder in (where, *where.parents) if folder.is_dir()).stat().st_dev
+    found = needs(plan, plan.root, plan.artifacts_root)
+    return next((need for need in found if need.folder.stat().st_dev == device), found[0] if found else None)
 
 
-def _left(done: Sequence[str]) -> str:
-    if not done:
-        return "nothing was changed"
-    return f"{', '.join(done)} {'is' if len(done) == 1 else 'are'} in place; every other model is as it was"
+def _full(plan: Plan, short: Need | None, message: str, done: Done) -> Diagnostic:
+    if short is None:
+        return Diagnostic("TG044", message, Location(str(plan.root)), done.words, "free some room, or choose another place with -o")
+    place = Location(str(short.folder if short.folder.is_relative_to(plan.artifacts_root) else plan.root))
+    names, needed, free = ", ".join(short.names), short.bytes, short.bytes_free
+    if short.lacks_files:
+        message = f"{message}: {names} need {len(short.files)} files, and the filesystem has no entries (inodes) left for so many"
+        return Diagnostic("TG044", message, place, done.words, "remove small files there (`df -i` shows how many it can have), or choose another place with -o")
+    hint = "look for a quota, or a limit on the size of files (`ulimit -f`), or choose another place with -o"
+    if needed > free:
+        hint = f"free {size_text(needed - free)} or more, or choose another place with -o; a replaced model is deleted only after its successor is in place"
+    return Diagnostic("TG044", f"{message}: {names} need {size_text(needed)}, and {size_text(free)} are free", place, done.words, hint)
 
 
 def _where(plan: Plan, error: OSError) -> str:

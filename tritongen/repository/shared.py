@@ -1,17 +1,35 @@
-"""Scripts that lie in the artifacts folder of a repository and belong to no single model."""
+"""Scripts that lie in the artifacts folder of a repository and belong to no single model: they follow from the recipes of all plans that are there."""
 
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
+from tritongen.recipe import PlanRecipe
 from tritongen.repository.actions import Action
 from tritongen.repository.stamp import read_stamp
-from tritongen.repository.writing import write_whole
 
 _MODE = 0o755
+
+
+@dataclass(frozen=True)
+class SharedFile:
+    """What should be at one place; `content`: None where nothing is wanted. `notes`: what a user should know about it."""
+
+    content: bytes | None
+    notes: tuple[str, ...] = ()
+
+
+SharedFiles = Callable[[Sequence[PlanRecipe]], Mapping[PurePosixPath, SharedFile]]
+"""The recipes of all plans of a repository → what lies in its artifacts folder, by path there."""
+
+
+def no_files(_: Sequence[PlanRecipe]) -> Mapping[PurePosixPath, SharedFile]:
+    """None, whatever the recipes are."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -22,7 +40,7 @@ class SharedChange:
         path: where it is, relative to the artifacts folder of the repository.
         action: create, replace, keep or conflict.
         content: what should be there; None where it is not wanted.
-        reason: for a conflict, whose work it would destroy.
+        reason: for a conflict, whose work it would destroy; else what a user should know about it.
         forcible: for a conflict, whether `force` would take it over.
     """
 
@@ -33,19 +51,22 @@ class SharedChange:
     forcible: bool = True
 
 
-def compare_shared(artifacts: Path, path: PurePosixPath, content: bytes | None, *, force: bool) -> SharedChange:
-    """What happens to one file, which has a stamp where it is ours. One that is not wanted and not ours is left alone. Raises OSError."""
-    target = artifacts / path
+def compare_shared(artifacts: Path, path: PurePosixPath, wanted: SharedFile, *, force: bool) -> SharedChange:
+    """What happens to one file, which has a stamp where it is ours. One that is not wanted and not ours is left alone.
+
+    `force` takes over a place that is needed, and no other. Raises OSError.
+    """
+    target, content, notes = artifacts / path, wanted.content, "; ".join(wanted.notes)
     if not target.exists() and not target.is_symlink():
-        return SharedChange(path, Action.KEEP if content is None else Action.CREATE, content)
+        return SharedChange(path, Action.KEEP if content is None else Action.CREATE, content, notes)
     if target.is_symlink() or not target.is_file():
         return _kept_or(SharedChange(path, Action.CONFLICT, content, f"{target} is no file", forcible=False))
     found = target.read_bytes()
     if found == content and target.stat().st_mode & stat.S_IXUSR:
         return SharedChange(path, Action.KEEP, content)
     stamp = read_stamp(found.decode("utf-8", "replace"))
-    if force or (stamp is not None and not stamp.edited):
-        return SharedChange(path, Action.REPLACE, content)
+    if (force and content is not None) or (stamp is not None and not stamp.edited):
+        return SharedChange(path, Action.REPLACE, content, notes)
     why = "was edited by hand" if stamp is not None else "was not made by tritongen"
     return _kept_or(SharedChange(path, Action.CONFLICT, content, f"{target} {why}"))
 
@@ -62,11 +83,10 @@ def shared_conflict(artifacts: Path, change: SharedChange) -> Diagnostic:
     return Diagnostic("TG043", message, Location(str(artifacts / change.path)), hint=hint if change.forcible else "remove it, or move it away")
 
 
-def write_shared(artifacts: Path, change: SharedChange) -> None:
-    """Write, replace or remove one file, whole or not at all. Raises OSError."""
-    target = artifacts / change.path
-    if change.content is None:
-        target.unlink()
-        return
+def stage_shared(change: SharedChange, target: Path) -> None:
+    """Write what should be there to a new file. Raises OSError."""
+    assert change.content is not None
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, change.content, mode=_MODE)
+    with target.open("xb") as stream:
+        stream.write(change.content)
+    target.chmod(_MODE)

@@ -30,16 +30,20 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, link: bo
         # Also where the file itself is made on the target: the version folder must be there for it.
         target.parent.mkdir(parents=True, exist_ok=True)
         if path in change.unchanged:
-            _keep(current / path, target)
+            keep(current / path, target)
+        elif path in change.linked and isinstance(file, CopiedFile):
+            keep(file.source, target)
+            if file_sha256(target) != file.sha256:
+                raise source_changed(file.source)
         else:
-            # Files of ours that lie in the repository already are linked; a link to anybody else's would let an exporter that rewrites its file in place
-            # change the live model.
-            own = isinstance(file, CopiedFile) and file.source.is_relative_to(plan.root)
-            _write(file, target, link=link or own, progress=progress)
+            # Not linked: an exporter that rewrites its file in place would change the live model.
+            _write(file, target, link=link, progress=progress)
     for path in change.carried:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        _keep(current / path, folder / path)
+        keep(current / path, folder / path)
     for path, file in change.entry.artifacts.items():
+        if path in change.unchanged_artifacts:
+            continue
         (artifacts / path).parent.mkdir(parents=True, exist_ok=True)
         _write(file, artifacts / path, link=link, progress=progress)
 
@@ -74,7 +78,7 @@ def _copy(file: CopiedFile, target: Path, *, link: bool, progress: Progress | No
         raise source_changed(file.source)
 
 
-def _keep(source: Path, target: Path) -> None:
+def keep(source: Path, target: Path) -> None:
     """Give a file that stays a second name, or a second self where that is not allowed (a file of another user, a disk without hard links)."""
     try:
         os.link(source, target, follow_symlinks=False)

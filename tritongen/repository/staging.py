@@ -1,7 +1,8 @@
 """Where a model's files wait before they are put in place, and what becomes of them when a render is interrupted or killed.
 
-A staging folder has four parts: `new` holds models that are complete, `artifacts` their files for beside the repository, `old` a model that was moved out of
-the way on a filesystem that cannot exchange two folders, `gone` what may be deleted. What lies in `old` without a namesake in the repository is put back: by
+A staging folder has parts: `new` holds models that are complete, `artifacts` their files for beside the repository, `shared` those of no single model, `old` a
+model that was moved out of the way on a filesystem that cannot exchange two folders, `was` what a model's artifacts were until all of it is in place, `gone`
+what may be deleted. What lies in `old` without a namesake in the repository is put back: by
 the render itself when it is interrupted, by the next one when it was killed.
 """
 
@@ -9,16 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
+from tritongen.repository.artifacts import take_back
+from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.private import find_leftovers, make_private, taken_over
 from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock
 
-_PARTS = ("new", "artifacts", "old", "gone")
+_PARTS = ("new", "artifacts", "shared", "old", "was", "gone")
 _PAUSE_S = 0.05
 LOCK_WAIT_S = 60.0
 """How long a render waits for another one that writes the same repository."""
@@ -27,7 +31,7 @@ LOCK_WAIT_S = 60.0
 @contextlib.contextmanager
 def staging(place: Path, root: Path) -> Iterator[Path]:
     """A staging folder in `place` for the repository at `root`, gone afterwards. Raises OSError."""
-    private = make_private(place, root.name)
+    private = make_private(place, root)
     try:
         for part in _PARTS:
             (private.path / part).mkdir()
@@ -39,7 +43,7 @@ def staging(place: Path, root: Path) -> Iterator[Path]:
 
 
 def staging_place(root: Path) -> Path:
-    """The folder to stage in: beside the repository, where no server looks; in it where a rename cannot cross from there, or nothing can be made there.
+    """The folder to stage in: beside the folder `root`, where no server looks; in it where a rename cannot cross from there, or nothing can be made there.
 
     Raises OSError.
     """
@@ -60,9 +64,12 @@ def put_back(staged: Path, root: Path) -> None:
 
 def leftovers(root: Path) -> list[Path]:
     """What killed renders of the repository at `root` left behind. Raises OSError."""
-    nearest = next(folder for folder in root.parents if folder.is_dir())
-    places = [nearest, *([root] if root.is_dir() else [])]
-    return [leftover for place in places if os.access(place, os.R_OK | os.X_OK) for leftover in find_leftovers(place, root.name)]
+    inside = [folder for folder in (root, artifacts_beside(root)) if folder.is_dir()]
+    own = [root.parent, *inside]
+    # Where a workspace lies when the repository's parent was not there yet, or could not be written to.
+    others = [folder for folder in (*root.parent.parents, Path(tempfile.gettempdir()).resolve()) if folder not in own]
+    places = [(folder, folder in own) for folder in dict.fromkeys([*own, *others]) if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)]
+    return [leftover for place, is_own in places for leftover in find_leftovers(place, root, own=is_own)]
 
 
 def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
@@ -70,7 +77,7 @@ def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
 
     Raises RepositoryError where another render writes and does not end within `wait_s` seconds, and where the disk refuses.
     """
-    root = root.resolve()
+    root = repository_root(root)
     try:
         if root.is_dir() and leftovers(root):
             with locked(root, wait_s=wait_s):
@@ -82,10 +89,12 @@ def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
 
 def clear(root: Path) -> None:
     """`recover` for whoever holds the repository."""
-    for leftover in leftovers(root):
-        with taken_over(leftover) as owned:
-            if owned:
-                put_back(leftover, root)
+    with contextlib.ExitStack() as stack:
+        # One render may have staged in two places, and each is needed to tell what it did.
+        owned = [leftover for leftover in leftovers(root) if stack.enter_context(taken_over(leftover))]
+        for leftover in owned:
+            put_back(leftover, root)
+        take_back(root, owned)
 
 
 @contextlib.contextmanager

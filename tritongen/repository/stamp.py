@@ -15,7 +15,12 @@ from pathlib import PurePosixPath
 
 from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
 
-_LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|made|body): (sha256:(?P<sha>[0-9a-f]{64}))?\s*(?P<path>.*)")
+_LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|made|body): (?:sha256:(?P<sha>[0-9a-f]{64})(?: |$))?(?P<path>.*)")
+_MODEL = re.compile(r'^name: "([^"\\]*)"\r?$', re.MULTILINE)
+_NOT_IN_A_LINE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What some reader takes for the end of a line, or cannot write; and the character that the escapes of these begin with."""
+
+_ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 _VERSION = re.compile(r"[1-9][0-9]{0,18}")
 
 
@@ -37,6 +42,7 @@ class Stamp:
         artifacts: likewise for what lies in the artifacts folder.
         kept: files that are made on the target from those artifacts.
         made: by version, how its model file was rewritten.
+        model: the name that the config gives the model; empty where it gives none.
     """
 
     edited: bool
@@ -44,6 +50,11 @@ class Stamp:
     artifacts: Mapping[PurePosixPath, str] = field(default_factory=dict)
     kept: tuple[PurePosixPath, ...] = ()
     made: Mapping[int, Made] = field(default_factory=dict)
+    model: str = ""
+
+    def is_of_another(self, folder: str) -> bool:
+        """Whether the folder of that name is somebody's copy of a model of ours: its config names another."""
+        return self.model not in ("", folder)
 
 
 def stamp_text(
@@ -62,7 +73,13 @@ def stamp_text(
 
 
 def _line(kind: str, path: PurePosixPath, file: EntryFile) -> str:
-    return f"# tritongen-{kind}: {path}" if isinstance(file, KeptFile) else f"# tritongen-{kind}: sha256:{content_sha256(file)} {path}"
+    name = _NOT_IN_A_LINE.sub(lambda match: f"\\u{ord(match[0]):04x}", str(path))
+    return f"# tritongen-{kind}: {name}" if isinstance(file, KeptFile) else f"# tritongen-{kind}: sha256:{content_sha256(file)} {name}"
+
+
+def _path_in(text: str) -> PurePosixPath:
+    """The path that a line has, as it was written by `_line`."""
+    return PurePosixPath(_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text))
 
 
 def content_sha256(file: TextFile | CopiedFile) -> str:
@@ -75,24 +92,25 @@ def read_stamp(text: str) -> Stamp | None:
     hashes: dict[str, dict[PurePosixPath, str]] = {"file": {}, "artifact": {}}
     kept: list[PurePosixPath] = []
     made: dict[int, Made] = {}
-    lines = text.splitlines(keepends=True)
+    lines = text.split("\n")  # and nothing else that Python takes for the end of a line
     for index, line in enumerate(lines):
         if not line.startswith("#"):
             return None
-        match = _LINE.fullmatch(line.rstrip("\r\n"))
+        match = _LINE.fullmatch(line.removesuffix("\r"))
         if match is None or _leads_out(match):
             continue
         if match["kind"] == "body":
-            edited = _body_sha256("".join(lines[index + 1 :])) != match["sha"]
-            return Stamp(edited, hashes["file"], hashes["artifact"], tuple(kept), made)
+            body = "\n".join(lines[index + 1 :])
+            named = _MODEL.search(body)
+            return Stamp(_body_sha256(body) != match["sha"], hashes["file"], hashes["artifact"], tuple(kept), made, named[1] if named else "")
         if match["kind"] == "kept":
-            kept.append(PurePosixPath(match["path"]))
+            kept.append(_path_in(match["path"]))
         elif match["kind"] == "made":
             version, _, recipe = match["path"].partition(" ")
             if match["sha"] and (number := version_of(version)):
                 made[number] = Made(match["sha"], recipe)
         elif match["sha"]:
-            hashes[match["kind"]][PurePosixPath(match["path"])] = match["sha"]
+            hashes[match["kind"]][_path_in(match["path"])] = match["sha"]
     return None
 
 
@@ -103,7 +121,7 @@ def _body_sha256(body: str) -> str:
 
 def _leads_out(line: re.Match[str]) -> bool:
     """Whether a line names a file outside of the model's folder. We write no such line, and what a stamp names can be removed."""
-    path = PurePosixPath(line["path"])
+    path = _path_in(line["path"])
     return line["kind"] in ("file", "artifact", "kept") and (path.is_absolute() or ".." in path.parts or not path.parts)
 
 

@@ -18,7 +18,7 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.modelconfig import parse_pbtxt, print_pbtxt
 from tritongen.recipe import RECIPES, load_recipes
-from tritongen.repository import artifacts_beside
+from tritongen.repository import artifacts_beside, repository_root
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
 from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
@@ -101,13 +101,18 @@ def plan_source(repository: Path, model: str, version: str) -> Path:
 
     A folder of the version alone says nothing: a build leaves the plan's manifest there.
     """
-    folder = artifacts_beside(repository.resolve()) / model
+    folder = artifacts(repository, model)
     try:
         recipes = load_recipes(folder / RECIPES)
     except (ValueError, OSError):
         recipes = ()  # what is wrong with them, `check` says; the source may be there all the same
     brought = folder / version if (folder / version / adapt.SOURCE_FILE).is_file() else folder
     return next((folder / recipe.onnx.parent for recipe in recipes if str(recipe.version) == version), brought)
+
+
+def artifacts(repository: Path, model: str) -> Path:
+    """Where a model's files lie that Triton must not see, its source ONNX among them. Raises RepositoryError as `repository_root` does."""
+    return artifacts_beside(repository_root(repository)) / model
 
 
 def _configs(repository: Path) -> dict[str, Any]:

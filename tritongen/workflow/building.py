@@ -34,8 +34,8 @@ from tritongen.errors import EnvironmentProblem, InputError
 from tritongen.manifest import Builder as BuiltBy
 from tritongen.manifest import make_manifest, print_manifest
 from tritongen.proof import DEFAULT_LIMIT_BYTES
-from tritongen.recipe import RECIPES, PlanRecipe, read_recipes
-from tritongen.repository import Entry, TextFile, apply_plan, artifacts_beside
+from tritongen.recipe import PlanRecipe
+from tritongen.repository import apply_plan, artifacts_beside, repository_root
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 from tritongen.staleness import LoadedBy, other_tensorrt
@@ -117,18 +117,13 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
 def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequence[PlanRecipe]], tuple[Diagnostic, ...]]:
     """The repository, its recipes by model, and what was found while rendering."""
     if target.is_dir():
-        root = target.resolve()
+        root = repository_root(target)
         return root, read_all_recipes(root), ()
     refuse_other_files(target)
     with plan_render(target, prove_limit_bytes=request.prove_limit_bytes) as rendering:
         if not request.dry_run:
             apply_plan(rendering.plan)
-        return rendering.plan.root, {entry.name: recipes for entry in rendering.entries if (recipes := _of_entry(entry))}, rendering.findings
-
-
-def _of_entry(entry: Entry) -> tuple[PlanRecipe, ...]:
-    file = entry.artifacts.get(RECIPES)
-    return read_recipes(file.content.decode()) if isinstance(file, TextFile) else ()
+        return rendering.plan.root, {entry.name: entry.recipes for entry in rendering.entries if entry.recipes}, rendering.findings
 
 
 def _chosen(recipes: Mapping[str, Sequence[PlanRecipe]], names: tuple[str, ...], root: Path) -> Mapping[str, Sequence[PlanRecipe]]:

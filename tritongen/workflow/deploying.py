@@ -10,7 +10,7 @@ from tritongen import __version__
 from tritongen.diagnostics import Diagnostic
 from tritongen.render.cpu import for_cpu
 from tritongen.render.deploy import LEAD, Places, deployment, judge_deployment
-from tritongen.repository import FilePlan, plan_files
+from tritongen.repository import FilePlan, artifacts_beside, plan_files
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
 from tritongen.spec.paths import resolve_source
@@ -79,7 +79,7 @@ class Deploying:
 def _artifacts(repository: Path, written: str) -> tuple[Path, str]:
     """Where a repository's artifacts are, and how that is written: beside the folder itself where the repository is a link, as `make_plan` has it."""
     root = repository.resolve() if repository.is_symlink() else repository
-    path = root.with_name(f"{root.name}.artifacts")
+    path = artifacts_beside(root)
     return path, str(path) if repository.is_symlink() else written
 
 

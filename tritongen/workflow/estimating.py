@@ -13,6 +13,7 @@ from tritongen.render import Compiled, Findings, compile_model
 from tritongen.render.placement import placed_groups
 from tritongen.render.precision import is_converted
 from tritongen.render.versions import served_versions
+from tritongen.repository import repository_root
 from tritongen.signature import Signature
 from tritongen.spec import LoadedSpec, ModelSpec, read_spec
 from tritongen.spec.units import about_size
@@ -48,7 +49,7 @@ def estimate_spec(spec_path: Path, *, memory: int | None = None) -> Estimation:
         raise SpecError(reading.problems)
     models: list[ModelEstimate] = []
     collectors = [findings_of(loaded, index) for index in range(len(loaded.spec.models))]
-    workspace = Workspace(loaded.repository_path())
+    workspace = Workspace(repository_root(loaded.repository_path()))
     try:
         for index, findings in enumerate(collectors):
             try:

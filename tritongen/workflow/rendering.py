@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import InputError, SpecError
 from tritongen.memory import ModelEstimate
 from tritongen.proof import DEFAULT_LIMIT_BYTES
+from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
@@ -20,10 +22,10 @@ from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
 from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
-from tritongen.render.scripts import judge_trtexec, shared_files
+from tritongen.render.scripts import check_model_name, judge_trtexec, shared_files
 from tritongen.render.server import judge_server
 from tritongen.render.versions import check_interfaces
-from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover
+from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, repository_root
 from tritongen.spec import LoadedSpec, read_spec
 from tritongen.workflow.deploying import Deploying, for_this_device, repository_of
 from tritongen.workflow.estimating import estimate_files, is_halved, judge_memory
@@ -125,8 +127,8 @@ def plan_render(
         entries = [entry for entry in draft.entries if entry.name not in refused]
         if errors and not (keep_going and entries and all(refused)):
             raise InputError(findings)
-        # A model that is refused keeps its folder, and its part of the script that builds its plan.
-        shared = shared_files(entries, spec_name=draft.loaded.path.name, tritongen_version=__version__) if not refused else {}
+        release = draft.loaded.spec.triton.release or DEFAULT_RELEASE.name
+        shared = partial(shared_files, release=release, spec_name=draft.loaded.path.name, tritongen_version=__version__)
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
         deployment = files.plan(force=force) if files else None
         return Rendering(draft.loaded, draft.root, draft.entries, findings, draft.workspace, plan, (*refused,), deployment)
@@ -147,7 +149,7 @@ def draft_render(
     loaded = reading.loaded
     if loaded is None:
         raise SpecError(reading.problems)
-    root = output if output is not None else repository_of(loaded, cpu=cpu)
+    root = repository_root(output if output is not None else repository_of(loaded, cpu=cpu))
     if settle:
         recover(root)
     as_read = loaded
@@ -184,6 +186,7 @@ def _render_model(
 ) -> Entry | None:
     """The model's folder; None where a file of it cannot be used, with the reason among the findings. `sizes` receives what it takes, where that is judged."""
     model = loaded.spec.models[index]
+    check_model_name(model, findings)
     shelf = read_shelf(root, model.name)
     prepared = _prepare_all(loaded, index, shelf, workspace, prove_limit_bytes, findings)
     if prepared is None:

@@ -11,7 +11,7 @@ from tritongen.errors import RepositoryError
 from tritongen.recipe import RECIPES
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
-from tritongen.repository import CopiedFile, Made, config_sha256, file_sha256, stamp_of, unreadable
+from tritongen.repository import CopiedFile, Made, artifacts_beside, config_sha256, file_sha256, stamp_of, unreadable
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
@@ -59,7 +59,7 @@ def read_shelf(root: Path, name: str) -> Shelf:
         stamp, basis = stamp_of(root / name), config_sha256(root / name)
     if stamp is None:
         return Shelf({}, {}, basis)
-    artifacts = root.with_name(f"{root.name}.artifacts") / name
+    artifacts = artifacts_beside(root) / name
     stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
     for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.

@@ -19,14 +19,15 @@ class Workspace:
     """
 
     def __init__(self, repository: Path) -> None:
-        self._repository = repository.resolve()
+        """`repository`: its folder, as `repository_root` has it."""
+        self._repository = repository
         self._path: Path | None = None
         self._remove: weakref.finalize[[], Workspace] | None = None
 
     def folder(self, *names: str) -> Path:
         """A new folder of that name in it. Raises OSError where it cannot be made."""
         if self._path is None:
-            private = make_private(self._place(), self._repository.name)
+            private = make_private(self._place(), self._repository)
             self._remove = weakref.finalize(self, private.remove)
             self._path = private.path
         folder = self._path.joinpath(*names)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import networks
+import onnx
 import pytest
 from crashes import by_model, tree
 
@@ -178,3 +179,68 @@ def test_what_is_written_does_not_depend_on_the_machine(tmp_path, tritongen):
     subprocess.run(command, env={**os.environ, **other}, check=True, timeout=120, capture_output=True)
     assert tree(tmp_path / "here") == tree(tmp_path / "there")
     assert len(tree(tmp_path / "here")) >= 4
+
+
+def test_the_current_folder_can_be_the_repository_time_and_again(two, tritongen, monkeypatch):
+    (two / "here").mkdir()
+    monkeypatch.chdir(two / "here")
+    for _ in range(2):
+        assert tritongen("render", two / "spec.yaml", "-o", ".").code == 0
+    assert tree(two / "here") == tree(two / "model_repository")
+
+
+@pytest.mark.parametrize(
+    ("output", "why"), [("/", "root of the filesystem"), ("loop", "form a loop"), ("--dry-run", "looks like an option"), ("", "path is empty")]
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_place_that_cannot_be_a_repository_is_refused_in_words(two, tritongen, monkeypatch, output, why, options):
+    monkeypatch.chdir(two)
+    (two / "loop").symlink_to("pool")
+    (two / "pool").symlink_to("loop")
+    before = tree(two)
+    refused = tritongen("render", "spec.yaml", "-o", output, *options)
+    assert (refused.code, refused.out) == (2, "")
+    assert why in refused.err
+    assert tree(two) == before
+
+
+@pytest.mark.parametrize(
+    ("location", "why"),
+    [
+        ("w\nfoo: 1\n.bin", "control characters"),
+        ("w\u2028.bin", "ends of lines"),
+        ("sub/../w.bin", "'..'"),
+        ("timing.cache", "a build of the model's plan writes"),
+        ("timing.sm86.cache", "a build of the model's plan writes"),
+        ("model.plan.log", "a build of the model's plan writes"),
+        ("sub/model.plan.manifest.json", "a build of the model's plan writes"),
+        (".model.plan.abcdefgh", "a build of the model's plan writes"),
+        ("recipes.json/w.bin", "folder with the name of a file that is put there: recipes.json"),
+        ("model.onnx", "the name that the model itself gets"),
+    ],
+)
+def test_external_data_that_cannot_keep_its_name_is_refused(tmp_path, tritongen, location, why):
+    model = onnx.load(networks.mlp(tmp_path / "plain.onnx"))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / location).parent.mkdir(exist_ok=True)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location=location, size_threshold=0)
+    write(tmp_path, "name: a, source: m.onnx", "name: b, source: m.onnx, backend: tensorrt, instances: [{kind: gpu}]")
+    refused = tritongen("render", tmp_path / "spec.yaml")
+    assert refused.code == 2
+    assert refused.err.count("TG133") == 2
+    assert why in refused.err
+    assert not (tmp_path / "model_repository").exists()
+
+
+def test_a_model_with_the_name_of_the_script_is_refused(two, tritongen):
+    write(two, "name: Build_Plans.sh, source: m.onnx")
+    refused = tritongen("render", two / "spec.yaml")
+    assert refused.code == 2
+    assert "TG013" in refused.err
+    assert "script that builds plans" in refused.err
+
+
+def test_the_root_of_the_filesystem_is_no_repository_to_build_for(tritongen):
+    refused = tritongen("build", "/")
+    assert (refused.code, refused.out) == (2, "")
+    assert "TG041" in refused.err

@@ -10,7 +10,7 @@ from tritongen.errors import RepositoryError
 from tritongen.manifest import Builder, make_manifest, manifest_path, print_manifest
 from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, print_recipes
 from tritongen.report.plans import format_plan
-from tritongen.repository import Action, CopiedFile, Entry, KeptFile, TextFile, apply_plan, file_sha256, make_plan
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, file_sha256, make_plan
 from tritongen.repository.stamp import stamp_text
 
 CONFIG, ONNX, SCRIPT = PurePosixPath("config.pbtxt"), PurePosixPath("model.onnx"), PurePosixPath("build_plans.sh")
@@ -160,25 +160,29 @@ def test_a_folder_in_the_place_of_a_plan_with_somebodys_files_is_a_conflict(tmp_
     assert not folder.exists()
 
 
+def wanted(content):
+    return lambda recipes: {SCRIPT: SharedFile(content)}
+
+
 def test_the_script_is_written_replaced_and_removed_with_the_models(tmp_path):
     made, _ = entry(tmp_path)
     path = tmp_path / "repo.artifacts/build_plans.sh"
-    first = render(tmp_path, made, shared={SCRIPT: script()})
+    first = render(tmp_path, made, shared=wanted(script()))
     assert f"created   {path}" in click.unstyle(format_plan(first, done=True))
     assert path.read_bytes() == script()
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
-    assert render(tmp_path, made, shared={SCRIPT: script()}).is_clean
+    assert render(tmp_path, made, shared=wanted(script())).is_clean
     path.chmod(0o644)
-    assert [change.action for change in render(tmp_path, made, shared={SCRIPT: script()}).shared] == [Action.REPLACE]
-    later = make_plan(tmp_path / "repo", [made], shared={SCRIPT: script("echo 2\n")})
+    assert [change.action for change in render(tmp_path, made, shared=wanted(script())).shared] == [Action.REPLACE]
+    later = make_plan(tmp_path / "repo", [made], shared=wanted(script("echo 2\n")))
     assert (later.would_change, later.is_clean, later.has_conflicts) == (True, False, False)
     apply_plan(later)
     assert path.read_bytes() == script("echo 2\n")
-    gone = render(tmp_path, made, shared={SCRIPT: None})
+    gone = render(tmp_path, made, shared=wanted(None))
     assert f"removed   {path}" in click.unstyle(format_plan(gone, done=True))
     assert f"remove    {path}" in click.unstyle(format_plan(gone))
     assert not path.exists()
-    assert render(tmp_path, made, shared={SCRIPT: None}).is_clean
+    assert render(tmp_path, made, shared=wanted(None)).is_clean
     assert sorted(each.name for each in tmp_path.iterdir()) == ["repo", "repo.artifacts", "source.onnx"]
 
 
@@ -189,13 +193,14 @@ def test_a_script_with_somebodys_work_is_a_conflict_and_force_takes_it_over(tmp_
     path.parent.mkdir()
     path.write_bytes(found)
     with pytest.raises(RepositoryError, match=why) as caught:
-        render(tmp_path, made, shared={SCRIPT: script()})
+        render(tmp_path, made, shared=wanted(script()))
     assert "--force" in caught.value.diagnostics[0].hint
     assert not (tmp_path / "repo").exists()
-    assert why in format_plan(make_plan(tmp_path / "repo", [made], shared={SCRIPT: script()}))
-    render(tmp_path, made, shared={SCRIPT: None})
-    assert path.read_bytes() == found
-    render(tmp_path, made, shared={SCRIPT: script()}, force=True)
+    assert why in format_plan(make_plan(tmp_path / "repo", [made], shared=wanted(script())))
+    for force in (False, True):
+        render(tmp_path, made, shared=wanted(None), force=force)
+        assert path.read_bytes() == found, "its place is not needed"
+    render(tmp_path, made, shared=wanted(script()), force=True)
     assert path.read_bytes() == script()
 
 
@@ -203,6 +208,6 @@ def test_a_folder_in_the_place_of_the_script_is_never_taken_over(tmp_path):
     made, _ = entry(tmp_path)
     (tmp_path / "repo.artifacts/build_plans.sh").mkdir(parents=True)
     with pytest.raises(RepositoryError, match="is no file") as caught:
-        render(tmp_path, made, shared={SCRIPT: script()}, force=True)
+        render(tmp_path, made, shared=wanted(script()), force=True)
     assert caught.value.diagnostics[0].hint == "remove it, or move it away"
-    render(tmp_path, made, shared={SCRIPT: None})
+    render(tmp_path, made, shared=wanted(None))

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import networks
@@ -171,7 +172,7 @@ def test_leftovers_of_the_dead_go_and_what_belongs_to_others_stays(tmp_path):
     (tmp_path / ".repo.tritongen-0123456789abcdef/new").mkdir()
     (tmp_path / ".repo.tritongen-0123456789abcdea/somebody's").write_text("")
     (tmp_path / ".repo.tritongen-0123456789abcdeb").symlink_to(tmp_path / "repo")
-    living = make_private(tmp_path, "repo")
+    living = make_private(tmp_path, tmp_path / "repo")
     with plan_render(write(tmp_path), output=tmp_path / "repo", settle=True) as rendering:
         apply_plan(rendering.plan)
     left = {path.name for path in tmp_path.iterdir()} - {"m.onnx", "repo", "spec.yaml"}
@@ -182,10 +183,10 @@ def test_leftovers_of_the_dead_go_and_what_belongs_to_others_stays(tmp_path):
 
 
 def test_a_private_folder_that_was_not_wholly_removed_is_still_known(tmp_path):
-    private = make_private(tmp_path, "repo")
+    private = make_private(tmp_path, tmp_path / "repo")
     (private.path / "a file of another kind").write_text("")
     private.remove()
-    assert find_leftovers(tmp_path, "repo") == [private.path]
+    assert find_leftovers(tmp_path, tmp_path / "repo") == [private.path]
 
 
 def test_a_model_that_a_killed_render_had_moved_away_is_put_back(tmp_path):
@@ -214,3 +215,27 @@ def test_an_entry_that_depends_on_nothing_takes_what_is_there(tmp_path):
     assert config_sha256(tmp_path / "repo/nothing") == ""
     assert all(isinstance(file, CopiedFile) for path, file in second.entries[0].files.items() if path.name == "model.onnx")
     assert make_plan(tmp_path / "repo", second.entries).is_clean
+
+
+@pytest.mark.parametrize("place", ["", "top"])
+def test_what_a_killed_render_left_far_above_a_new_repository_is_found(tmp_path, monkeypatch, place):
+    """The workspace lies in the nearest folder that is there and may be written to; when the next render comes, a nearer one may be there."""
+    networks.mlp(tmp_path / "m.onnx")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    root, other = tmp_path / "top/x/y/repo", tmp_path / "top/repo"
+    for where in (tmp_path, tmp_path / "temporary"):
+        for repository in (root, other):
+            killed(make_private(where, repository))
+    if place:
+        root.parent.mkdir(parents=True)
+    with plan_render(write(tmp_path), output=root, settle=True) as rendering:
+        apply_plan(rendering.plan)
+    assert sorted(path.name for path in root.parent.iterdir()) == ["repo"]
+    left = [path.read_text() for folder in (tmp_path, tmp_path / "temporary") for path in folder.glob(".repo.tritongen-*/owner")]
+    assert left == [str(other)] * 2, "those of another repository of that name are left to its own next render"
+
+
+def killed(private):
+    """What is left of a folder whose process is gone."""
+    os.close(private.descriptor)

@@ -1,13 +1,16 @@
 """Entry → Plan → apply on a real folder."""
 
+import errno
 import os
 import resource
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tritongen.errors import RepositoryError
-from tritongen.repository import Action, CopiedFile, Entry, KeptFile, TextFile, apply_plan, file_sha256, make_plan
+from tritongen.report.plans import format_plan
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, bytes_to_copy, file_sha256, make_plan
 from tritongen.repository.stamp import stamp_text
 
 CONFIG = PurePosixPath("config.pbtxt")
@@ -150,9 +153,12 @@ def test_an_orphan_that_holds_more_than_we_made_is_not_pruned(tmp_path):
 def test_the_artifacts_of_an_orphan_go_with_it_and_nothing_beside_them(tmp_path):
     render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), entry(tmp_path, "b", artifacts=[("model.onnx", b"two")]))
     (tmp_path / "repo/b/1/model.plan").write_bytes(b"built from it")
-    (tmp_path / "repo.artifacts/b/timing.cache").write_bytes(b"of the builder")
-    (tmp_path / "repo.artifacts/b/notes.txt").write_bytes(b"somebody's own")
-    render(tmp_path, entry(tmp_path, "a", artifacts=[("model.onnx", b"one")]), prune=True)
+    for made in ("timing.cache", "1/model.plan.manifest.json", "1/model.plan.log", "1/model.rtx.plan", "1/.tritongen-manifest-aB3xYz"):
+        (tmp_path / "repo.artifacts/b" / made).parent.mkdir(exist_ok=True)
+        (tmp_path / "repo.artifacts/b" / made).write_bytes(b"of the builder")
+    (tmp_path / "repo.artifacts/b/notes.txt").write_text("somebody's")
+    plan = make_plan(tmp_path / "repo", [entry(tmp_path, "a", artifacts=[("model.onnx", b"one")])], prune=True)
+    assert f"{tmp_path}/repo.artifacts/b/notes.txt was not made by tritongen, and is left" in format_plan(apply_plan(plan).plan, done=True)
     assert sorted(tree(tmp_path / "repo.artifacts")) == ["a/model.onnx", "b/notes.txt"]
     assert not (tmp_path / "repo/b").exists()
 
@@ -235,7 +241,7 @@ def test_an_interrupt_between_the_two_renames_puts_the_model_back(tmp_path, monk
             raise KeyboardInterrupt
         return rename(path, target)
 
-    monkeypatch.setattr("tritongen.repository.apply.exchange", lambda *_: False)
+    monkeypatch.setattr("tritongen.repository.placing.exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         render(tmp_path, entry(tmp_path, weights=b"new"))
@@ -253,6 +259,45 @@ def test_a_plan_that_was_built_here_stays_until_its_source_changes(tmp_path):
     assert (tmp_path / "repo/m/1/model.plan").read_bytes() == b"plan"
     render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"two")]))
     assert not (tmp_path / "repo/m/1/model.plan").exists()
+
+
+def test_a_config_that_was_replaced_by_a_link_is_a_conflict(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    config = tmp_path / "repo/m/config.pbtxt"
+    config.rename(tmp_path / "elsewhere.pbtxt")
+    config.symlink_to(tmp_path / "elsewhere.pbtxt")
+    with pytest.raises(RepositoryError, match=r"was replaced by a link, to .*elsewhere\.pbtxt"):
+        render(tmp_path, entry(tmp_path))
+    with pytest.raises(RepositoryError, match="was replaced by a link"):
+        render(tmp_path, prune=True)
+    render(tmp_path, entry(tmp_path), force=True)
+    assert config.is_file()
+    assert not config.is_symlink()
+    assert (tmp_path / "elsewhere.pbtxt").is_file()
+
+
+def test_a_source_in_the_repository_is_copied_too(tmp_path):
+    """An exporter that writes there must not change what is served; only what we wrote ourselves gets a second name."""
+    render(tmp_path, entry(tmp_path))
+    source = tmp_path / "repo/exports/m.onnx"
+    source.parent.mkdir()
+    source.write_bytes(b"exported")
+    made = Entry("m", {**entry(tmp_path).files, MODEL: CopiedFile(source, file_sha256(source))})
+    render(tmp_path, made)
+    source.write_bytes(b"rewritten in place")
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"exported"
+
+
+def test_an_earlier_version_gets_a_second_name_and_is_held_against_its_digest(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    served = tmp_path / "repo/m/1/model.onnx"
+    first = served.stat().st_ino
+    files = {PurePosixPath("2/model.onnx"): CopiedFile(served, file_sha256(served))}
+    made = Entry("m", {**files, CONFIG: TextFile(stamp_text("# header\n", "max_batch_size: 0\n", files, {}, {}).encode())})
+    plan = make_plan(tmp_path / "repo", [made])
+    assert bytes_to_copy(plan) == 0
+    apply_plan(plan)
+    assert (tmp_path / "repo/m/2/model.onnx").stat().st_ino == first
 
 
 def test_the_model_is_copied_and_not_linked(tmp_path):
@@ -302,3 +347,71 @@ def test_where_folders_cannot_be_exchanged_the_swap_is_two_renames_and_said(tmp_
     applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"new")]))
     assert "absent for a moment" in applied.notes[0]
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_model_whose_folder_cannot_be_swapped_keeps_its_artifacts(tmp_path, monkeypatch, exchanges):
+    """A mount on the model's folder: the kernel refuses its rename (EBUSY) when the artifacts have been placed."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, "m", artifacts=[("model.onnx", b"one"), ("sub/old.bin", b"old")]))
+    before, beside = tree(tmp_path / "repo/m"), tree(tmp_path / "repo.artifacts")
+    rename = Path.rename
+
+    def refuse(*_):
+        raise OSError(errno.EBUSY, "Device or resource busy", str(tmp_path / "repo/m"))
+
+    monkeypatch.setattr("tritongen.repository.placing.exchange", lambda one, other: refuse() if exchanges and other.name == "m" else False)
+    monkeypatch.setattr(Path, "rename", lambda path, target: refuse() if path == tmp_path / "repo/m" else rename(path, target))
+    wanted = [entry(tmp_path, "a", weights=b"new"), entry(tmp_path, "m", artifacts=[("model.onnx", b"two"), ("new/new.bin", b"new")])]
+    with pytest.raises(RepositoryError) as error:
+        render(tmp_path, *wanted)
+    (finding,) = error.value.diagnostics
+    assert "mount of its own" in finding.hint
+    assert finding.consequence == "a is in place; everything else is as it was"
+    with pytest.raises(RepositoryError) as error:
+        render(tmp_path, wanted[0], prune=True)
+    assert error.value.diagnostics[0].consequence == "nothing was changed"
+    assert (tree(tmp_path / "repo/m"), tree(tmp_path / "repo.artifacts")) == (before, beside)
+    assert not (tmp_path / "repo.artifacts/m/new").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.source", "m.source", "repo", "repo.artifacts"]
+
+
+def test_nothing_is_left_of_a_script_when_the_disk_refuses_the_models(tmp_path, monkeypatch):
+    made = entry(tmp_path, "m", artifacts=[("model.onnx", b"one")])
+    script = stamp_text("#!/bin/sh\n", "echo\n", {}, {}, {}).encode()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    plan = make_plan(tmp_path / "repo", [made], shared=lambda recipes: {PurePosixPath("build_plans.sh"): SharedFile(script)})
+    monkeypatch.setattr("tritongen.repository.apply.sync_filesystem", full)
+    with pytest.raises(RepositoryError, match=r"m, build_plans\.sh need") as error:
+        apply_plan(plan)
+    assert error.value.diagnostics[0].consequence == "nothing was changed"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.source"]
+
+
+def test_what_a_killed_build_left_is_carried_nowhere_and_goes(tmp_path):
+    """No one can tell whose it is while it is young; after a day it is nobody's."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")]))
+    names = ("repo/m/1/.tritongen-build-aB3xYz", "repo/m/1/.model.plan.ab_3xyz9", "repo.artifacts/m/1/.tritongen-manifest-aB3xYz")
+    left = [tmp_path / name for name in names]
+
+    def killed(age_s):
+        for path in left:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"half a plan")
+            os.utime(path, (time.time() - age_s,) * 2)
+
+    killed(3600)
+    assert render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")]))["m"] is Action.KEEP
+    assert all(path.exists() for path in left)
+    killed(25 * 3600)
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")]))
+    assert not any(path.exists() for path in left)
+    killed(3600)
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"two")]))
+    assert [path.exists() for path in left] == [False, False, True], "a new folder has none"
+    killed(3600)
+    render(tmp_path, entry(tmp_path, "a"), prune=True)
+    assert not (tmp_path / "repo/m").exists()
+    assert not (tmp_path / "repo.artifacts").exists()

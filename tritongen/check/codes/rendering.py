@@ -269,8 +269,8 @@ ENTRIES = (
         "TG133",
         "external-data-named-as-the-model",
         _REFUSED,
-        "External data does not have the name that the model gets.",
-        "One of the two files would replace the other.",
+        "External data has a name that it can keep beside the model.",
+        "It lies beside the model, and beside what a build of its plan writes there: of two files with one name, one would replace the other.",
         "Save the model again with another name for its data.",
     ),
     CodeEntry(

@@ -1,0 +1,107 @@
+"""A model's files beside the repository, which Triton must not see: whose each is, what is in the way of new ones, what goes with a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from tritongen.recipe import RECIPES, print_recipes, read_recipes
+from tritongen.repository.comparing import is_edited, is_regular, listing, stamp_of
+from tritongen.repository.digests import file_sha256
+from tritongen.repository.place import artifacts_beside
+from tritongen.repository.stamp import Stamp
+from tritongen.repository.unfinished import is_unfinished
+
+_PRODUCTS = (".manifest.json", ".log")
+"""Endings of what a builder leaves for a plan; the first is that of `manifest.manifest_path`."""
+
+_TIMES = re.compile(r"timing(\.[^/]*)?\.cache")
+"""Files with the times of kernels (`PlanFile.timing_cache`)."""
+
+
+def blocked_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath]) -> list[str]:
+    """Why files cannot be put into a model's artifacts folder, whatever is taken over: a file in a folder's place, or a folder in a file's. Raises OSError."""
+    found: dict[str, None] = {}
+    for path in wanted:
+        folders = [artifacts.parent, *(artifacts / parent for parent in reversed(path.parents))]
+        found |= {f"{folder} is no folder": None for folder in folders if (folder.exists() or folder.is_symlink()) and not folder.is_dir()}
+        if (artifacts / path).is_dir() and not (artifacts / path).is_symlink():
+            found[f"{artifacts / path} is no file"] = None
+    return [*found]
+
+
+def foreign_artifacts(artifacts: Path, differing: Iterable[PurePosixPath], model: str, stamp: Stamp | None) -> list[str]:
+    """Which of the files that would be overwritten are somebody's work. `stamp`: of the model's config, None where there is none. Raises OSError."""
+    written = stamp.artifacts if stamp is not None else _vouched_for(artifacts, model)
+    reasons = []
+    for path in differing:
+        if path not in written:
+            reasons.append(f"{artifacts / path} was not made by tritongen, and its place is needed")
+        elif is_edited(artifacts / path, written[path]):
+            reasons.append(f"{artifacts / path} was changed by hand")
+    return reasons
+
+
+def _vouched_for(artifacts: Path, model: str) -> Mapping[PurePosixPath, str]:
+    """Of a model whose folder was removed: its recipes, where they are in our form and about it, and the sources that they name with their SHA-256 (hex)."""
+    file = artifacts / RECIPES
+    if not is_regular(file):
+        return {}
+    content = file.read_bytes()
+    try:
+        recipes = read_recipes(content.decode())
+    except ValueError:
+        return {}
+    if print_recipes(recipes).encode() != content or {recipe.model for recipe in recipes} != {model}:
+        return {}
+    return {path: sha for recipe in recipes for path, sha in recipe.files.items()} | {RECIPES: file_sha256(file)}
+
+
+def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], kept: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """Files of an artifacts folder that are no longer wanted: those that we wrote and that are as we wrote them, and what a builder made of them.
+
+    `wanted`: the artifacts that should be there. `kept`: likewise the plans, by path in the model's folder. Raises OSError.
+    """
+    if stamp is None:
+        return ()
+    asked = set(wanted)
+    gone = [
+        path for path, written in stamp.artifacts.items() if path not in asked and is_regular(artifacts / path) and file_sha256(artifacts / path) == written
+    ]
+    made = [path for path in _made_by_builders(listing(artifacts), stamp.kept, set(kept)) if path not in asked]
+    return tuple(sorted({*gone, *made}))
+
+
+def _made_by_builders(found: Iterable[PurePosixPath], before: Iterable[PurePosixPath], kept: Collection[PurePosixPath]) -> Iterator[PurePosixPath]:
+    """What builders leave in a model's artifacts folder for plans that it had, and has no more; their unfinished files too."""
+    gone = {path for path in before if path not in kept}
+    products = {path.with_name(name + ending) for path in gone for name in (path.name, _rtx(path).name) for ending in _PRODUCTS} | {_rtx(path) for path in gone}
+    for path in found:
+        if path in products or (gone and not kept and (_TIMES.fullmatch(str(path)) or is_unfinished(path))):
+            yield path
+
+
+def _rtx(plan: PurePosixPath) -> PurePosixPath:
+    """The plan of TensorRT-RTX beside one of TensorRT (`build.survey`): one for several kinds of GPU."""
+    return plan.with_name(f"{plan.name.partition('.')[0]}.rtx{plan.suffix}")
+
+
+def take_back(root: Path, staged: Sequence[Path]) -> None:
+    """Undo what a killed render did to the artifacts of models that it did not swap: else the old model's stamp would not know them. Raises OSError.
+
+    `staged`: the folders that it staged in. A model's artifacts are placed before the model itself; what they were is in `was`.
+    """
+    for name in sorted({path.name for folder in staged for part in ("new", "was") if (folder / part).is_dir() for path in (folder / part).iterdir()}):
+        artifacts, live = artifacts_beside(root) / name, stamp_of(root / name)
+        written = live.artifacts if live is not None else {}
+        for folder in staged:
+            for path in listing(folder / "was" / name):
+                if written.get(path) == file_sha256(folder / "was" / name / path):
+                    artifacts.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / "was" / name / path).replace(artifacts / path)
+            fresh = stamp_of(folder / "new" / name)
+            if live is not None and fresh is not None:
+                for path, sha in fresh.artifacts.items():
+                    if path not in written and is_regular(artifacts / path) and file_sha256(artifacts / path) == sha:
+                        (artifacts / path).unlink()

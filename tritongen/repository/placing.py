@@ -1,0 +1,153 @@
+"""Putting what is staged in place: all of a model or, where the disk refuses one of its steps, nothing of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritongen.recipe import RECIPES
+from tritongen.repository.actions import Action
+from tritongen.repository.plan import Change, Plan
+from tritongen.repository.shared import SharedChange
+from tritongen.repository.stage import keep
+from tritongen.repository.system import exchange, sync_folder
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the files of one render wait.
+
+    Attributes:
+        staged: the staging folder that models are swapped from.
+        beside: the one for what lies in the artifacts folder; often the same.
+        durable: whether names are forced to the disk.
+    """
+
+    staged: Path
+    beside: Path
+    durable: bool
+
+    def model(self, name: str) -> Path:
+        """The model's folder."""
+        return self.staged / "new" / name
+
+    def artifacts(self, name: str) -> Path:
+        """The model's files for the artifacts folder."""
+        return self.beside / "artifacts" / name
+
+    def script(self, path: PurePosixPath) -> Path:
+        """A file that belongs to no single model."""
+        return self.beside / "shared" / path
+
+    def replaced(self, name: str) -> Path:
+        """What the model's artifacts were, until all of the model is in place."""
+        return self.beside / "was" / name
+
+
+def place_model(plan: Plan, change: Change, places: Places) -> bool:
+    """Put a model and its artifacts in place. False where it was absent for a moment, since the filesystem cannot exchange two folders. Raises OSError.
+
+    The artifacts go first: what they are is known from the model's stamp, to the next render too where this one is killed in between.
+    """
+    with _all_or_nothing() as undo:
+        _place_artifacts(plan, change, places, undo)
+        in_one_step = _swap(plan, change, places)
+    _drop_empty(plan, change)
+    return in_one_step
+
+
+def remove_model(plan: Plan, change: Change, places: Places) -> None:
+    """Take a model and its artifacts away. Raises OSError."""
+    with _all_or_nothing() as undo:
+        _drop_artifacts(plan, change, places, undo)
+        (plan.root / change.name).rename(places.staged / "gone" / change.name)
+    _drop_empty(plan, change)
+
+
+def place_script(plan: Plan, change: SharedChange, places: Places) -> None:
+    """Put a file that belongs to no single model in place, or take it away where it is not wanted. Raises OSError."""
+    target = plan.artifacts_root / change.path
+    if change.content is None:
+        target.unlink()
+        _remove_empty([target.parent])
+        return
+    with _all_or_nothing() as undo:
+        _make_folders(target.parent, undo)
+        places.script(change.path).replace(target)
+    if places.durable:
+        sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _all_or_nothing() -> Iterator[contextlib.ExitStack]:
+    """Collects what takes each step back; it is done, the last step first, where a later one fails."""
+    with contextlib.ExitStack() as undo:
+        yield undo
+        undo.pop_all()
+
+
+def _place_artifacts(plan: Plan, change: Change, places: Places, undo: contextlib.ExitStack) -> None:
+    assert change.entry is not None
+    folders = set()
+    for path in sorted(change.entry.artifacts, key=lambda path: path != RECIPES):  # which tell whose the others are
+        if path in change.unchanged_artifacts:
+            continue
+        target = plan.artifacts_root / change.name / path
+        _make_folders(target.parent, undo)
+        if target.exists() or target.is_symlink():
+            old = places.replaced(change.name) / path
+            old.parent.mkdir(parents=True, exist_ok=True)
+            keep(target, old)
+            undo.callback(old.replace, target)
+        else:
+            undo.callback(target.unlink, missing_ok=True)
+        (places.artifacts(change.name) / path).replace(target)
+        folders.add(target.parent)
+    if places.durable:
+        for folder in folders:
+            sync_folder(folder)
+    _drop_artifacts(plan, change, places, undo)
+
+
+def _drop_artifacts(plan: Plan, change: Change, places: Places, undo: contextlib.ExitStack) -> None:
+    """Move the artifacts of a model out of the way that are no longer wanted."""
+    for path in change.stale:
+        target, old = plan.artifacts_root / change.name / path, places.replaced(change.name) / path
+        old.parent.mkdir(parents=True, exist_ok=True)
+        target.rename(old)
+        undo.callback(old.rename, target)
+
+
+def _swap(plan: Plan, change: Change, places: Places) -> bool:
+    """Put a staged model where servers look."""
+    fresh, target = places.model(change.name), plan.root / change.name
+    if change.action is Action.CREATE:
+        fresh.rename(target)
+    elif not exchange(fresh, target):
+        old = places.staged / "old" / change.name
+        target.rename(old)
+        fresh.rename(target)
+        old.rename(places.staged / "gone" / change.name)
+        return False
+    return True
+
+
+def _make_folders(folder: Path, undo: contextlib.ExitStack) -> None:
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    undo.callback(_remove_empty, missing)
+
+
+def _drop_empty(plan: Plan, change: Change) -> None:
+    """Remove folders for artifacts that are empty, also those that a killed render emptied."""
+    folder = plan.artifacts_root / change.name
+    below = sorted((path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()), reverse=True) if folder.is_dir() else []
+    _remove_empty([*below, folder, plan.artifacts_root])
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):  # not empty, or not there
+            folder.rmdir()
