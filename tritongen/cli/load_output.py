@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import stat
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from tritongen.load.compare import Comparison, Earlier
     from tritongen.load.findmax import Found
     from tritongen.load.result import LoadResult
+
+
+_TRIED_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,15 @@ def _in_the_way(path: Path) -> list[Diagnostic]:
         return [_unwritable(path, "it is a folder", "give the path of a file")]
     if not path.parent.is_dir():
         return [_unwritable(path, f"there is no folder {path.parent}", f"make it: mkdir -p {path.parent}")]
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return [_unwritable(path, "this user may not write there", "choose another file, or allow it")]
+    try:
+        if path.exists():
+            with path.open("ab"):
+                return []
+        # Only a file that was made shows that one can be: on a disk that is read-only or full, permissions say nothing.
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name[:100]}.", dir=path.parent) as tried:
+            tried.write(bytes(_TRIED_BYTES))
+    except OSError as error:
+        return [_unwritable(path, str(error.strerror), "choose another file, or allow this user to write there")]
     return []
 
 
@@ -109,6 +120,17 @@ def _unwritable(path: Path, reason: str, hint: str) -> Diagnostic:
     return Diagnostic("TG421", f"the result cannot be written: {reason}", Location(str(path)), hint=hint)
 
 
+def _put(path: Path, text: str) -> None:
+    """One file, whole or not at all; what is no plain file, such as a pipe, is written into. Raises OSError."""
+    from tritongen.repository.writing import NEW_MODE, write_whole
+
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+    else:
+        write_whole(target, text.encode("utf-8"), mode=stat.S_IMODE(target.stat().st_mode) if target.exists() else NEW_MODE)
+
+
 def _write(texts: list[tuple[Path, str]]) -> None:
     """Write every file that can be written, and then say which could not."""
     from tritongen.errors import InputError
@@ -116,7 +138,7 @@ def _write(texts: list[tuple[Path, str]]) -> None:
     problems = []
     for path, text in texts:
         try:
-            path.write_text(text, encoding="utf-8")
+            _put(path, text)
         except OSError as error:
             problems.append(_unwritable(path, str(error.strerror), "choose another file"))
     if problems:

@@ -8,14 +8,13 @@ import pytest
 
 from tritongen.cli.load import command
 from tritongen.load.payloads import MOST_POOL_BYTES
-from tritongen.load.plan import parse_stages
 from tritongen.samples.audio import AUDIO_SUFFIXES
 from tritongen.samples.files import MOST_FILES
 from tritongen.samples.images import IMAGE_SUFFIXES
 from tritongen.sources import SourceText, parse_yaml
 from tritongen.spec import Spec
 from tritongen.spec.scenarios import MOST_DIFFERENT, Scenario
-from tritongen.spec.traffic import parse_mix, parse_slo
+from tritongen.spec.traffic import parse_mix, parse_slo, parse_steps
 
 GUIDE = (Path(__file__).parents[3] / "docs/load.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^(?:\$|- run:) (tritongen load .*)$", GUIDE, re.MULTILINE)
@@ -28,7 +27,7 @@ def test_a_command_has_options_that_there_are(line):
     if context.params["slo"]:
         parse_slo(context.params["slo"])
     if context.params["stages"]:
-        parse_stages(context.params["stages"], 0)
+        parse_steps(context.params["stages"])
 
 
 def test_the_specs_of_the_guide_are_specs():

@@ -7,9 +7,8 @@ import statistics
 import load_results
 import pytest
 
-from tritongen.errors import InputError
 from tritongen.load.arrivals import Stage, schedule, trace
-from tritongen.load.plan import LoadPlan, ModelLoad, parse_stages
+from tritongen.load.plan import LoadPlan, ModelLoad, arrivals_of
 from tritongen.load.recorder import Key, Recorder, summary
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of, parse_metrics
@@ -49,19 +48,22 @@ def test_a_ramp_has_its_rate_at_every_moment():
         assert sum(begin <= due < begin + 1 for due in ramp) == pytest.approx(rate, abs=2)
 
 
-def test_a_trace_is_kept_and_shared():
+def test_a_trace_is_kept_and_shared(tmp_path):
     lines = ["# seconds", "0.5", "0.5", "", "2 # a comment", "11", "99"]
     stages = (Stage(10, 1, 1, "a"), Stage(5, 1, 1, "b"))
-    assert [(arrival.due_s, arrival.stage) for arrival in trace(lines, stages)] == [(0.5, 0), (0.5, 0), (2, 0), (11, 1)]
-    assert [arrival.due_s for arrival in trace(lines, stages, share=1, shares=2)] == [0.5, 11]
+    arrivals, beyond = trace(lines, stages)
+    assert ([(arrival.due_s, arrival.stage) for arrival in arrivals], beyond) == ([(0.5, 0), (0.5, 0), (2, 0), (11, 1)], 1)
+    (tmp_path / "trace").write_text("\n".join(lines))
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=stages, arrivals="trace", trace=str(tmp_path / "trace"))
+    assert [arrival.due_s for arrival in arrivals_of(plan, 1, 2)] == [0.5, 11]
     with pytest.raises(ValueError, match="line 2 is 1, and"):
-        list(trace(["2", "1"], stages))
+        trace(["2", "1"], stages)
     with pytest.raises(ValueError, match="line 1 is no number"):
-        list(trace(["soon"], stages))
+        trace(["soon"], stages)
 
 
 def test_stages_mixes_and_promises_are_read():
-    stages = parse_stages("100:30s,100-400:1m", 5)
+    stages = load_results.stages_of("100:30s,100-400:1m", 5)
     assert [(stage.seconds, stage.rate, stage.end_rate, stage.measured) for stage in stages] == [
         (5, 100, 100, False),
         (30, 100, 100, True),
@@ -75,8 +77,8 @@ def test_stages_mixes_and_promises_are_read():
 
 @pytest.mark.parametrize("text", ["", "fast:1s", "100", "100:0s", "-5:1s", "0:1s", "1e9:1s", "100:10"])
 def test_stages_that_are_none_are_refused(text):
-    with pytest.raises(InputError, match="is no stage"):
-        parse_stages(text, 0)
+    with pytest.raises(TrafficError, match="is no stage"):
+        load_results.stages_of(text, 0)
 
 
 @pytest.mark.parametrize("text", ["p99", "p99=20", "p0=1ms", "p100.5=1ms", "error_rate=200%", "q=1ms"])
@@ -111,7 +113,7 @@ def test_percentiles_are_within_a_thousandth_of_the_samples():
 
 
 def result(recorder, **changes):
-    plan = LoadPlan((ModelLoad("m", slo=parse_slo("p99=20ms,error_rate=1%")),), "grpc://h:1", stages=parse_stages("100:10s", 0))
+    plan = LoadPlan((ModelLoad("m", slo=parse_slo("p99=20ms,error_rate=1%")),), "grpc://h:1", stages=load_results.stages_of("100:10s", 0))
     return LoadResult(plan, recorder, **changes)
 
 
