@@ -2,6 +2,7 @@
 
 import random
 
+from tritongen.load.limits import ModelFacts
 from tritongen.load.plan import LoadPlan, ModelLoad, staged
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
@@ -26,7 +27,7 @@ def stages_of(text, warmup_s):
     return staged(parse_steps(text), warmup_s)
 
 
-def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.02, slower=1.0, slo="p99=20ms,error_rate=5%", message="full", server=SERVER):
+def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.005, slower=1.0, slo="p99=20ms,error_rate=5%", message="full", server=SERVER):
     """A run with a second of warmup: some 3 ms and an exponential tail, the same for the same arguments."""
     source = random.Random(seed)
     plan = LoadPlan((ModelLoad(model, slo=parse_slo(slo), slo_from="--slo"),), "grpc://host:8001", stages=stages_of(stages, 1), seed=seed)
@@ -38,7 +39,8 @@ def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.02, slower=1.0,
             failed = source.random() < errors
             recorder.add(Key(model, "grpc", index, "rejected" if failed else "ok"), due, latency, 0.0002, message if failed else "")
         begin += stage.seconds
-    return LoadResult(plan, recorder, (SenderUse("here 0", 1.2, 5.0),), {model: server} if server else {}, VERSIONS, started="2026-01-01T00:00:00+00:00")
+    use, facts = SenderUse("here 0", 1.2, 5.0), {model: ModelFacts(8, 1200.0)}
+    return LoadResult(plan, recorder, (use,), {model: server} if server else {}, VERSIONS, started="2026-01-01T00:00:00+00:00", facts=facts)
 
 
 def several(*names, slo="p99=20ms", message="full"):

@@ -34,9 +34,19 @@ class Second:
     errors: int = 0
     latencies: Histogram = field(default_factory=Histogram)
 
+    def merge(self, other: Second) -> None:
+        """Add another one's requests."""
+        self.due += other.due
+        self.ok += other.ok
+        self.errors += other.errors
+        self.latencies.add(other.latencies)
+
 
 class Recorder:
-    """Latencies and counts of one process, or of many when others are added."""
+    """Latencies and counts of one process, or of many when others are added.
+
+    `last_ok_s` is when the last good answer came, in seconds from the run's beginning; below 0 before the first.
+    """
 
     def __init__(self) -> None:
         self.histograms: dict[Key, Histogram] = {}
@@ -45,6 +55,7 @@ class Recorder:
         self.sent: Counter[int] = Counter()
         self.missed: Counter[tuple[str, int]] = Counter()
         self.late = Histogram()
+        self.last_ok_s = -1.0
 
     def add(self, key: Key, due_s: float, latency_s: float, late_s: float, message: str = "") -> None:
         """One request is over: how long after its scheduled instant it was answered, and how long after it was sent."""
@@ -61,6 +72,7 @@ class Recorder:
         if key.outcome == "ok":
             second.ok += 1
             second.latencies.record(latency_s)
+            self.last_ok_s = max(self.last_ok_s, due_s + latency_s)
         else:
             second.errors += 1
             self.messages[key.model, key.outcome, message[:300]] += 1
@@ -78,12 +90,9 @@ class Recorder:
         self.sent.update(other.sent)
         self.missed.update(other.missed)
         self.late.add(other.late)
+        self.last_ok_s = max(self.last_ok_s, other.last_ok_s)
         for number, theirs in other.seconds.items():
-            ours = self.seconds.setdefault(number, Second())
-            ours.due += theirs.due
-            ours.ok += theirs.ok
-            ours.errors += theirs.errors
-            ours.latencies.add(theirs.latencies)
+            self.seconds.setdefault(number, Second()).merge(theirs)
 
     def missed_in(self, *, stage: int | None = None, model: str | None = None) -> int:
         """How many requests were never sent: of one stage or of all, of one model or of all."""
@@ -106,6 +115,7 @@ class Recorder:
                 "sent": list(self.sent.items()),
                 "missed": list(self.missed.items()),
                 "late": self.late.to_plain(),
+                "last_ok_s": self.last_ok_s,
                 "seconds": [[number, second.due, second.ok, second.errors, second.latencies.to_plain()] for number, second in self.seconds.items()],
             }
         )
@@ -118,7 +128,7 @@ class Recorder:
         made.histograms = {Key(*parts): Histogram.from_plain(encoded) for *parts, encoded in data["histograms"]}
         made.messages = Counter({(model, kind, message): count for model, kind, message, count in data["messages"]})
         made.sent, made.missed = Counter(dict(data["sent"])), Counter({(model, stage): count for (model, stage), count in data["missed"]})
-        made.late = Histogram.from_plain(data["late"])
+        made.late, made.last_ok_s = Histogram.from_plain(data["late"]), float(data["last_ok_s"])
         for number, due, ok, errors, encoded in data["seconds"]:
             made.seconds[number] = Second(due, ok, errors, Histogram.from_plain(encoded))
         return made

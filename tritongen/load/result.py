@@ -8,20 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritongen.load.histogram import Histogram, Samples
+from tritongen.load.histogram import Histogram
+from tritongen.load.limits import Measured, ModelFacts, what_limits
 from tritongen.load.plan import LoadPlan, ModelLoad, settings
 from tritongen.load.recorder import PERCENTILES, Recorder, summary
 from tritongen.load.serverside import PARTS, ServerSide
+from tritongen.load.verdict import broken, judged, lateness, stopped, unanswered
 
 SCHEMA_VERSION = 1
 _BUSY = 0.9
 _REACHED = 0.95
-_LATE_MS = 5.0
-_ADVICE = {
-    "queue": "More instances, or a larger batch, let fewer requests wait.",
-    "compute": "The model itself takes most of it: a faster precision or accelerator, or fewer threads fighting for cores.",
-    "outside": "Network and client take most of it: gRPC, smaller tensors, or a client nearer to the server.",
-}
 
 
 @dataclass(frozen=True)
@@ -46,13 +42,17 @@ class ModelResult:
         load: what was sent to it, and what it must keep.
         recorder: what was measured, of all models.
         measured_s: seconds of the measured time.
+        deadline_s: when a request was given up.
         server: what the server counted of it; None where it did not say.
+        facts: what was known of it before the run; None where that is not kept.
     """
 
     load: ModelLoad
     recorder: Recorder
     measured_s: float
+    deadline_s: float
     server: ServerSide | None = None
+    facts: ModelFacts | None = None
 
     def latencies(self) -> Histogram:
         """The latencies of requests that were answered."""
@@ -69,6 +69,11 @@ class ModelResult:
         return self.recorder.missed_in(model=self.load.model)
 
     @property
+    def due(self) -> int:
+        """Requests that were due: those that were sent, and those that were not."""
+        return sum(self.counts.values()) + self.missed
+
+    @property
     def rate(self) -> float:
         """Requests a second that were sent."""
         return sum(self.counts.values()) / self.measured_s if self.measured_s else 0.0
@@ -80,11 +85,7 @@ class ModelResult:
 
     def missed_slo(self) -> tuple[str, ...]:
         """What the SLO promises and the model did not keep, with both numbers."""
-        found, latencies = [], self.latencies()
-        for name, limit in self.load.slo.percentiles.items():
-            value = measure(latencies, name)
-            if not latencies.count or value > limit:
-                found.append(f"{name} is {value:.2f} ms, and {limit:g} ms were promised" if latencies.count else f"{name}: no request was answered")
+        found = list(broken(self.load.slo, self.latencies(), self.due, self.deadline_s))
         limit_rate = self.load.slo.error_rate
         if limit_rate is not None and self.error_rate > limit_rate:
             found.append(f"the error rate is {self.error_rate:.3%}, and {limit_rate:.3%} were promised")
@@ -103,14 +104,9 @@ class ModelResult:
 
     def limits(self) -> str:
         """One sentence about what limits the model, and what to try."""
-        parts = self.split()
-        if not parts:
-            return "The server did not say where its time went."
-        mean, outside = measure(self.latencies(), "mean"), parts["outside"]
-        queue, compute = parts["queue"], parts["compute_input"] + parts["compute_infer"] + parts["compute_output"]
-        largest = max(("queue", queue), ("compute", compute), ("outside", outside), key=lambda entry: entry[1])[0]
-        figures = f"Of {mean:.2f} ms on average, {queue:.2f} are spent in the queue, {compute:.2f} in the model, {outside:.2f} in network and client"
-        return f"{figures}. {_ADVICE[largest]}"
+        protocol = next((key.protocol for key in self.recorder.histograms if key.model == self.load.model), "")
+        late_ms = measure(self.recorder.late, "mean")
+        return what_limits(Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts.get("rejected", 0)))
 
     def data(self) -> dict[str, Any]:
         """The part as plain data."""
@@ -123,6 +119,7 @@ class ModelResult:
             "error_rate": self.error_rate,
             "latency_ms": summary(self.latencies()),
             "server": None if self.server is None else {**dataclasses.asdict(self.server), "average_batch": self.server.average_batch},
+            "facts": None if self.facts is None else dataclasses.asdict(self.facts),
             "slo": {"from": self.load.slo_from, "missed": list(self.missed_slo()), "kept": not self.missed_slo()},
             "limits": self.limits(),
         }
@@ -141,6 +138,7 @@ class LoadResult:
         complete: the run came to its end.
         trouble: what went wrong with the run itself, in sentences.
         started: when it began, in ISO 8601.
+        facts: what was known of the models before the run, by model.
     """
 
     plan: LoadPlan
@@ -151,6 +149,7 @@ class LoadResult:
     complete: bool = True
     trouble: tuple[str, ...] = ()
     started: str = ""
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict)
 
     @property
     def measured_s(self) -> float:
@@ -183,24 +182,32 @@ class LoadResult:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Why the numbers say more about the generator than about the server; empty for a valid run."""
+        """Why the numbers say little about the server: it did not answer, or the sending side was the bottleneck; empty for a valid run."""
         reasons = list(self.trouble)
         sent, missed = sum(self.recorder.sent.values()), self.recorder.missed_in()
-        if not sent:
-            reasons.append("no request was answered in the measured time")
-        elif missed and sent / (sent + missed) < _REACHED:
+        if nothing := unanswered(self.counts, missed):
+            reasons.append(nothing)
+        elif silent := stopped(self.recorder, self.plan.begin_s, self.plan.begin_s + self.measured_s):
+            reasons.append(silent)
+        if missed and sent / (sent + missed) < _REACHED:
             reasons.append(f"{sent / (sent + missed):.0%} of the requests that were due were sent, which is less than {_REACHED:.0%}")
-        reasons += [
+        return (*reasons, *self.overburdened)
+
+    @property
+    def overburdened(self) -> tuple[str, ...]:
+        """Why the sending side was the bottleneck, whatever the server did; empty where it was not."""
+        reasons = [
             f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.share > _BUSY
         ]
-        if self.recorder.late.count and (late := measure(self.recorder.late, "p99")) > _LATE_MS:
-            reasons.append(f"one request in a hundred was sent {late:.1f} ms late or more: this machine is too busy; add --processes, or send from another one")
-        return tuple(reasons)
+        return (*reasons, *filter(None, [lateness(self.recorder.late)]))
 
     @property
     def models(self) -> tuple[ModelResult, ...]:
         """The run by model."""
-        return tuple(ModelResult(load, self.recorder, self.measured_s, self.servers.get(load.model)) for load in self.plan.models)
+        return tuple(
+            ModelResult(load, self.recorder, self.measured_s, self.plan.deadline_s, self.servers.get(load.model), self.facts.get(load.model))
+            for load in self.plan.models
+        )
 
     def missed_slo(self) -> tuple[str, ...]:
         """What the SLOs promise and the run did not keep, with both numbers; with the model where there are several."""
@@ -208,8 +215,6 @@ class LoadResult:
 
     def limits(self) -> str:
         """A sentence about what limits each model, and what to try."""
-        if self.invalid:
-            return f"The run is not valid: {self.invalid[0]}."
         return " ".join(self._named(part, part.limits()) for part in self.models)
 
     def _named(self, part: ModelResult, sentence: str) -> str:
@@ -274,10 +279,7 @@ def _error_rate(counts: Mapping[str, int], missed: int) -> float:
 
 def measure(latencies: Histogram, name: str) -> float:
     """A measure such as `p99`, `mean` or `max`, in milliseconds; 0 without samples."""
-    samples = Samples.of(latencies)
-    if name == "mean":
-        return samples.mean / 1000
-    return samples.percentiles([100.0 if name == "max" else float(name[1:])])[0] / 1000
+    return judged(latencies, 0, name, 0.0)
 
 
 def percentiles(histogram: Histogram) -> Sequence[tuple[str, float]]:

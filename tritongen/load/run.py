@@ -18,10 +18,12 @@ import urllib3
 
 from tritongen.client import Client
 from tritongen.client.endpoint import parse_url
+from tritongen.client.requests import array_bytes
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import EnvironmentProblem, InferenceError, InputError, MissingExtra
 from tritongen.load.engine import END_S, HERE, Machines, last_words, locust
 from tritongen.load.follow import Follower
+from tritongen.load.limits import ModelFacts
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Recorder
@@ -87,7 +89,9 @@ def run_load(
     with Client(plan.url, deadline_s=10) as client, tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
         folder = Path(name)
         # Senders prepare the same, some of them on slower machines.
-        limits = _Limits(machines.max_wait_s + _START_S + _PATIENCE * _prepared_s(client, plan), plan.length_s + plan.deadline_s + END_S)
+        begin = time.perf_counter()
+        facts = _prepared(client, plan)
+        limits = _Limits(machines.max_wait_s + _START_S + _PATIENCE * (time.perf_counter() - begin), plan.length_s + plan.deadline_s + END_S)
         (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         follower = Follower(folder / "reports.jsonl", machines.workers)
         follower.reports.touch()
@@ -112,12 +116,13 @@ def run_load(
             complete and not trouble,
             trouble,
             started,
+            facts,
         )
 
 
-def _prepared_s(client: Client, plan: LoadPlan) -> float:
-    """Make what senders will make, so that everything that is wrong is said at once and before the run; the seconds that it took. Raises InputError."""
-    begin = time.perf_counter()
+def _prepared(client: Client, plan: LoadPlan) -> dict[str, ModelFacts]:
+    """Make what senders will make, so that everything that is wrong is said at once and before the run; what is known of it, by model. Raises InputError."""
+    found: dict[str, ModelFacts] = {}
     problems: list[Diagnostic] = []
     try:
         arrivals_of(plan)
@@ -125,12 +130,14 @@ def _prepared_s(client: Client, plan: LoadPlan) -> float:
         problems += error.diagnostics
     for load in plan.models:
         try:
-            make_pool(plan, load, client.meta(load.model, load.version))
+            meta = client.meta(load.model, load.version)
+            pool = make_pool(plan, load, meta)
+            found[load.model] = ModelFacts(meta.max_batch_size, sum(array_bytes(array) for arrays in pool for array in arrays.values()) / len(pool))
         except InputError as error:
             problems += error.diagnostics
     if problems:
         raise InputError(problems)
-    return time.perf_counter() - begin
+    return found
 
 
 def _metrics_host(plan: LoadPlan) -> str:
@@ -197,14 +204,13 @@ class _ServerWatch:
         self._gauges: dict[str, dict[str, float]] = {load.model: {} for load in plan.models}
         self._looking: threading.Thread | None = None
         self._next_look = 0.0
-        self._warmup_s = plan.warmup_s if plan.users else sum(stage.seconds for stage in plan.stages if not stage.measured)
         self._http = urllib3.PoolManager(retries=False, timeout=2.0)
 
     def look(self, elapsed_s: float) -> None:
         """Take what is due at this moment."""
-        if elapsed_s >= self._warmup_s and self._before is None:
+        if elapsed_s >= self._plan.begin_s and self._before is None:
             self._before = self._statistics()
-        if elapsed_s >= self._warmup_s and elapsed_s >= self._next_look and (self._looking is None or not self._looking.is_alive()):
+        if elapsed_s >= self._plan.begin_s and elapsed_s >= self._next_look and (self._looking is None or not self._looking.is_alive()):
             self._next_look = elapsed_s + 1.0
             self._looking = threading.Thread(target=self._look_at_gauges, daemon=True)
             self._looking.start()

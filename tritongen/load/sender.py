@@ -162,8 +162,9 @@ class Sender:
         sent = time.perf_counter()
         answer = await pool.send(prepared, max(instant + self.plan.deadline_s - sent, 0.001))
         if self._is_measured(arrival.stage):
-            key = Key(self.plan.models[model].model, self.protocol, arrival.stage, answer.outcome.value)
-            self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, answer.error)
+            outcome, error = answer.judged
+            key = Key(self.plan.models[model].model, self.protocol, arrival.stage, outcome.value)
+            self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, error)
 
     async def _report(self) -> None:
         # From the start on: the time that is waited for it would make a sender look less busy than it is.

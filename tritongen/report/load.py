@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 
 from tritongen.load.compare import Comparison, Figure
-from tritongen.load.findmax import Found
+from tritongen.load.findmax import Found, Probe
 from tritongen.load.histogram import Histogram
 from tritongen.load.result import LoadResult, ModelResult, measure, percentiles
 from tritongen.load.serverside import PARTS
@@ -40,8 +41,10 @@ def format_load(result: LoadResult) -> str:
     lines += ["", *(f"  {line}" for line in _limits(result))]
     lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]
     lines += [f"  SLO MISSED: {printable(reason)}" for reason in result.missed_slo()]
-    if verdict(result) in ("SLO kept", "BROKEN OFF"):
-        lines.append(f"  {verdict(result)}")
+    if not result.complete and not result.trouble:
+        lines.append("  BROKEN OFF before its end")
+    elif verdict(result) == "SLO kept":
+        lines.append("  SLO kept")
     lines += [f"  {promise}" for promise in promised(result)]
     return "\n".join(lines)
 
@@ -59,7 +62,7 @@ def promised(result: LoadResult) -> list[str]:
 
 def _limits(result: LoadResult) -> list[str]:
     """What limits the run; a line for each model."""
-    if result.invalid or len(result.plan.models) == 1:
+    if len(result.plan.models) == 1:
         return [printable(result.limits())]
     return [printable(f"{part.load.model}: {part.limits()}") for part in result.models]
 
@@ -143,12 +146,11 @@ def _server(part: ModelResult, title: str) -> list[str]:
     return lines
 
 
-def format_probe(result: LoadResult) -> str:
-    """One line for one rate of a search."""
-    latencies = result.latencies()
+def format_probe(probe: Probe) -> str:
+    """One line for one run of a search."""
+    latencies = probe.result.latencies()
     figures = "   ".join(f"{name} {measure(latencies, name):.2f}" for name in ("p50", "p99", "p99.9"))
-    reasons = (*result.invalid, *result.missed_slo())
-    return f"{result.plan.stages[-1].rate:>10.1f}/s   {figures} ms   {'kept' if not reasons else printable(reasons[0])}"
+    return f"{probe.rate:>10.1f}/s   {figures} ms   {'; '.join(map(printable, probe.reasons)) or 'kept'}"
 
 
 def format_found(found: Found) -> str:
@@ -158,14 +160,21 @@ def format_found(found: Found) -> str:
 
 def described_search(found: Found) -> str:
     """What a search found, in a sentence."""
+    runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
+    broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
+    if not found.complete:
+        kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
+        return f"The search was broken off after {runs}: until then {kept}. The highest rate is not known."
     if not found.rate:
         return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
     end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
-    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO (within 5 %, {len(found.probes)} runs){end}."
+    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO ({'within 5 %' if found.close else broken}, {runs}){end}."
 
 
 def found_json(found: Found) -> str:
     """A search as JSON: the rate, why others were not kept, and the result of the best run."""
     probes = [{"rate": probe.rate, "kept": not probe.reasons, "reasons": list(probe.reasons)} for probe in found.probes]
     best = found.best.data() if found.best is not None else None
-    return json.dumps({"rate": found.rate, "limited_by_generator": found.limited_by_generator, "probes": probes, "result": best}, indent=2)
+    return json.dumps(
+        {"rate": found.rate, "complete": found.complete, "limited_by_generator": found.limited_by_generator, "probes": probes, "result": best}, indent=2
+    )

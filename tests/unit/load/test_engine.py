@@ -123,7 +123,9 @@ def test_the_verdict_counts_what_failed_and_what_was_never_sent():
     assert "p99 is 50" in result(recorded([5] * 900 + [50] * 100)).missed_slo()[0]
     failing = recorded([5] * 900)
     failing.merge(recorded([1] * 100, outcome="rejected"))
-    assert "the error rate is 10.000%" in result(failing).missed_slo()[0]
+    without, errors = result(failing).missed_slo()
+    assert without == "p99: 100 of 1000 requests got no good answer, and 20 ms were promised"
+    assert "the error rate is 10.000%" in errors
     late = recorded([5] * 900)
     for _ in range(100):
         late.miss("m", 0, 1.0)
@@ -132,7 +134,7 @@ def test_the_verdict_counts_what_failed_and_what_was_never_sent():
 
 def test_a_generator_that_was_the_bottleneck_makes_a_run_invalid():
     assert "used 97% of a core" in result(recorded([5] * 1000), senders=(SenderUse("here 0", 9.7, 10),)).invalid[0]
-    assert result(Recorder()).invalid == ("no request was answered in the measured time",)
+    assert result(Recorder()).invalid == ("no request was due in the measured time",)
 
 
 STATISTICS = [
@@ -193,17 +195,26 @@ def test_several_models_have_results_and_promises_of_their_own():
     first, second = data["models"]
     assert (first["requests"], second["requests"]) == ({"ok": 192, "rejected": 8}, {"ok": 196, "rejected": 4})
     assert (first["error_rate"], second["error_rate"], data["error_rate"]) == (pytest.approx(0.04), pytest.approx(0.02), pytest.approx(0.03))
-    assert [missed.split(" is ")[0] for missed in data["slo"]["missed"]] == ["a: p99", "a: the error rate", "b: p99"]
+    assert [missed.split(" and ")[0] for missed in data["slo"]["missed"]] == [
+        "a: p99: 8 of 200 requests got no good answer,",
+        "a: the error rate is 4.000%,",
+        "b: p99: 4 of 200 requests got no good answer,",
+    ]
     assert first["server"]["average_batch"] == pytest.approx(2.4)
     assert second["server"] is None
     assert {(entry["model"], entry["count"]) for entry in data["errors"]} == {("a", 8), ("b", 4)}
 
 
 def test_the_report_on_several_models_has_a_line_for_each():
-    text = format_load(load_results.several("a", "b", slo="p99=30ms,error_rate=50%"))
+    text = format_load(load_results.several("a", "b", slo="p90=30ms,error_rate=50%"))
     assert "a, b at grpc://host:8001" in text
     assert [line.split()[:2] for line in text.splitlines() if line.startswith(("  a  ", "  b  "))] == [["a", "200"], ["b", "200"], ["a", "average"]]
-    for words in ("8 x a: rejected: full", "a: Of ", "b: The server did not say", "the SLO of b: p99 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)"):
+    for words in (
+        "8 x a: rejected: full",
+        "a: The server turned away 8 of 200 requests",
+        "b: The server turned away 4 of 200 requests",
+        "the SLO of b: p90 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)",
+    ):
         assert words in text, words
 
 

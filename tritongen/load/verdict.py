@@ -1,0 +1,93 @@
+"""How a run is judged: promises against every request that was due, how long the server answered, and whether the sender was the bottleneck. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from tritongen.load.histogram import Histogram, Samples
+from tritongen.load.recorder import Recorder, Second
+from tritongen.spec.traffic import Promises
+
+_LATE_US = 5000
+_LATE_PART = 0.01
+_FEWEST_LATE = 3
+"""So many late requests are more than one hiccup of a machine that does other things too."""
+_SILENCE_S = 1.0
+_BY_CHANCE = 1e-6
+
+
+def judged(latencies: Histogram, unanswered: int, measure: str, deadline_s: float) -> float:
+    """A measure such as `p99`, `mean` or `max`, in milliseconds, of all requests that were due; 0 where there were none.
+
+    Requests without a good answer are slower than all others: a percentile that falls on one is infinite, and so is `max` where there is any. In `mean`, which
+    one of them would make infinite, each counts as `deadline_s`, after which it was or would have been given up.
+    """
+    samples = Samples.of(latencies)
+    if measure == "mean":
+        total = samples.count + unanswered
+        return (samples.mean * samples.count / 1000 + unanswered * deadline_s * 1000) / total if total else 0.0
+    return samples.percentile(100.0 if measure == "max" else float(measure[1:]), slower=unanswered) / 1000
+
+
+def broken(promises: Promises, latencies: Histogram, due: int, deadline_s: float) -> Iterator[str]:
+    """The promises of latencies that were not kept, in sentences with both numbers.
+
+    Args:
+        promises: what was promised.
+        latencies: of the requests that were answered well, in microseconds.
+        due: how many requests were due.
+        deadline_s: when a request was given up.
+    """
+    unanswered = due - latencies.count
+    without = f"{unanswered} of {due} requests got no good answer"
+    for name, limit in promises.percentiles.items():
+        value = judged(latencies, unanswered, name, deadline_s)
+        if not due:
+            yield f"{name}: no request was due"
+        elif value == math.inf:
+            yield f"{name}: {without}, and {limit:g} ms were promised"
+        elif value > limit:
+            yield f"{name} is {value:.2f} ms, and {limit:g} ms were promised{f' ({without})' if unanswered else ''}"
+
+
+def stopped(recorder: Recorder, begin_s: float, end_s: float) -> str:
+    """When the server stopped answering, in a sentence; empty where it did not.
+
+    It did where nothing that was due in the last second or longer was answered well, and so many requests in a row do not fail by chance, as often as they
+    failed before.
+
+    Args:
+        recorder: the run.
+        begin_s: where the measured time begins, in seconds from the run's beginning.
+        end_s: where it ends.
+    """
+    last = recorder.last_ok_s
+    if last < 0 or end_s - last < _SILENCE_S:
+        return ""
+    before, after = Second(), Second()
+    for number, second in recorder.seconds.items():
+        (after if number > last else before).merge(second)
+    failing = (before.due - before.ok + 1) / (before.due + 2)  # Laplace's rule: also where none failed, the next may
+    if not after.due or after.ok or failing**after.due > _BY_CHANCE:
+        return ""
+    return f"no good answer came after {last - begin_s:.1f} s of {end_s - begin_s:g} s: the server went away, or stands still since"
+
+
+def unanswered(counts: Mapping[str, int], missed: int) -> str:
+    """That nothing was answered well, in a sentence, with what came instead; empty where something was."""
+    if counts.get("ok"):
+        return ""
+    others = [f"{count} {outcome}" for outcome, count in sorted(counts.items()) if count] + ([f"{missed} never sent"] if missed else [])
+    return f"no request was answered well in the measured time ({', '.join(others)})" if others else "no request was due in the measured time"
+
+
+def lateness(late: Histogram) -> str:
+    """That requests were sent late, in a sentence; empty where they were not, or so few that one hiccup of this machine explains it."""
+    samples = Samples.of(late)
+    count = samples.beyond(_LATE_US)
+    if count < max(_FEWEST_LATE, _LATE_PART * samples.count):
+        return ""
+    largest = samples.percentile(100.0) / 1000
+    words = f"{count} of {samples.count} requests were sent more than {_LATE_US / 1000:g} ms late, up to {largest:.1f} ms"
+    return f"{words}: this machine is too busy; add --processes, or send from another one"
