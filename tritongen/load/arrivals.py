@@ -7,9 +7,10 @@ scheduled instant. A closed loop waits for answers, so that a server that stands
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -101,3 +102,12 @@ def trace(lines: Sequence[str], stages: Sequence[Stage]) -> tuple[list[Arrival],
         else:
             beyond += 1
     return found, beyond
+
+
+def draws(parts: Sequence[float], *, seed: int = 0, share: int = 0) -> Callable[[], int]:
+    """What gives the index of each next request's model, drawn by the models' parts; the same for the same share of the same run."""
+    if len(parts) == 1:
+        return lambda: 0
+    *ends, total = itertools.accumulate(parts)
+    source = random.Random(f"{seed} {share} models")  # noqa: S311 - no secret
+    return lambda: bisect.bisect(ends, source.random() * total)

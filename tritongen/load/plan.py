@@ -75,6 +75,7 @@ class LoadPlan:
         deadline_s: seconds after its scheduled instant at which a request is given up.
         most_under_way: requests under way at once in one process; what is due beyond that is missed.
         seed: of the arrivals, the mixes, the random inputs and the order of files.
+        find_max: it is one run of a search for the highest rate.
     """
 
     models: tuple[ModelLoad, ...]
@@ -90,6 +91,7 @@ class LoadPlan:
     deadline_s: float = 10.0
     most_under_way: int = 1000
     seed: int = 0
+    find_max: bool = False
 
     @property
     def length_s(self) -> float:

@@ -13,11 +13,13 @@ from tritongen.load.limits import Measured, ModelFacts, what_limits
 from tritongen.load.plan import LoadPlan, ModelLoad, settings
 from tritongen.load.recorder import PERCENTILES, Recorder, summary
 from tritongen.load.serverside import PARTS, ServerSide
-from tritongen.load.verdict import broken, judged, lateness, stopped, unanswered
+from tritongen.load.verdict import broken, judged, lateness, slowness, stopped, unanswered
 
 SCHEMA_VERSION = 1
 _BUSY = 0.9
 _REACHED = 0.95
+_SHORTEST_S = 0.5
+"""Of a shorter time, such as that of a sender without any user, starting and ending are most of it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,16 @@ class SenderUse:
     @property
     def share(self) -> float:
         """The part of one core that it used."""
-        return self.cpu_s / self.wall_s if self.wall_s else 0.0
+        return self.cpu_s / self.wall_s if self.wall_s >= _SHORTEST_S else 0.0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a run was made, beside its plan: sender processes of this machine, workers on others, the server's metrics page."""
+
+    processes: int = 1
+    workers: int = 0
+    metrics_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,9 @@ class LoadResult:
         trouble: what went wrong with the run itself, in sentences.
         started: when it began, in ISO 8601.
         facts: what was known of the models before the run, by model.
+        lasted_s: after how many seconds it was broken off, the warmup included; None where it was not.
+        setup: how it was made.
+        notes: what was asked for and left out, in sentences.
     """
 
     plan: LoadPlan
@@ -150,11 +164,25 @@ class LoadResult:
     trouble: tuple[str, ...] = ()
     started: str = ""
     facts: Mapping[str, ModelFacts] = field(default_factory=dict)
+    lasted_s: float | None = None
+    setup: Setup = Setup()
+    notes: tuple[str, ...] = ()
 
     @property
     def measured_s(self) -> float:
-        """Seconds of the measured stages, or of the closed loop."""
-        return self.plan.seconds if self.plan.users else sum(stage.seconds for stage in self.plan.stages if stage.measured)
+        """Seconds of the measured stages, or of the closed loop; of a run that was broken off, those that it had."""
+        return max((self.plan.length_s if self.lasted_s is None else self.lasted_s) - self.plan.begin_s, 0.0)
+
+    def stage_seconds(self, index: int) -> float:
+        """Seconds of one stage; of a run that was broken off, those that it had."""
+        begin = sum(stage.seconds for stage in self.plan.stages[:index])
+        seconds = self.plan.stages[index].seconds
+        return seconds if self.lasted_s is None else min(max(self.lasted_s - begin, 0.0), seconds)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan, and how the run was made, as plain data."""
+        return {**settings(self.plan), **dataclasses.asdict(self.setup)}
 
     def latencies(self, stage: int | None = None) -> Histogram:
         """The latencies of requests that were answered, in microseconds: of one stage, or of all."""
@@ -199,7 +227,7 @@ class LoadResult:
         reasons = [
             f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.share > _BUSY
         ]
-        return (*reasons, *filter(None, [lateness(self.recorder.late)]))
+        return (*reasons, *filter(None, [lateness(self.recorder.late) or slowness(self.recorder.lag)]))
 
     @property
     def models(self) -> tuple[ModelResult, ...]:
@@ -232,11 +260,13 @@ class LoadResult:
             "schema": SCHEMA_VERSION,
             "started": self.started,
             "versions": dict(self.versions),
-            "settings": settings(self.plan),
+            "settings": self.settings,
             "loop": "closed" if self.plan.users else "open",
             "valid": not self.invalid,
             "invalid": list(self.invalid),
             "complete": self.complete,
+            "notes": list(self.notes),
+            "measured_s": self.measured_s,
             "target_rate": self.target_rate,
             "rate": self.rate,
             "requests": self.counts,
@@ -244,6 +274,7 @@ class LoadResult:
             "error_rate": self.error_rate,
             "latency_ms": summary(self.latencies()),
             "late_ms": summary(recorder.late),
+            "lag_ms": summary(recorder.lag),
             "stages": [
                 {**stage, "sent": recorder.sent[index], "missed": recorder.missed_in(stage=index), "latency_ms": summary(self.latencies(index))}
                 for index, stage in enumerate(stages)

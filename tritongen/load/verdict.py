@@ -84,10 +84,25 @@ def unanswered(counts: Mapping[str, int], missed: int) -> str:
 
 def lateness(late: Histogram) -> str:
     """That requests were sent late, in a sentence; empty where they were not, or so few that one hiccup of this machine explains it."""
-    samples = Samples.of(late)
-    count = samples.beyond(_LATE_US)
-    if count < max(_FEWEST_LATE, _LATE_PART * samples.count):
+    if not (count := _too_late(late)):
         return ""
-    largest = samples.percentile(100.0) / 1000
-    words = f"{count} of {samples.count} requests were sent more than {_LATE_US / 1000:g} ms late, up to {largest:.1f} ms"
+    words = f"{count} of {late.count} requests were sent more than {_LATE_US / 1000:g} ms late, up to {_largest_ms(late):.1f} ms"
     return f"{words}: this machine is too busy; add --processes, or send from another one"
+
+
+def slowness(lag: Histogram) -> str:
+    """That senders woke up late, by which they read answers late in a closed loop, too; empty where they did not, or hardly ever."""
+    if not (count := _too_late(lag)):
+        return ""
+    words = f"senders woke up more than {_LATE_US / 1000:g} ms late {count} of {lag.count} times, up to {_largest_ms(lag):.1f} ms"
+    return f"{words}: latencies have that in them; this machine is too busy; add --processes, or send from another one"
+
+
+def _too_late(late: Histogram) -> int:
+    """How many are above what is borne; 0 where they are few."""
+    count = Samples.of(late).beyond(_LATE_US)
+    return count if count >= max(_FEWEST_LATE, _LATE_PART * late.count) else 0
+
+
+def _largest_ms(late: Histogram) -> float:
+    return Samples.of(late).percentile(100.0) / 1000

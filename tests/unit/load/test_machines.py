@@ -165,7 +165,7 @@ def test_shares_are_given_out_once_and_the_run_begins_when_all_are_ready():
     for worker in "bc":
         told.line(worker, ready=True)
     assert told.kinds(GO) == ["b", "c"]
-    assert told.notes[-1]["senders"] == ["B", "C"]
+    assert told.notes[-1]["senders"] == {"B": 0, "C": 1}
     assert "the run has begun" in told.hello("e")[2]["refused"]
     assert not told.crew.done
     told.line("b", over=True)

@@ -11,7 +11,7 @@ import schemas
 from tritongen.load.arrivals import Stage
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Recorder
-from tritongen.load.result import SCHEMA_VERSION
+from tritongen.load.result import SCHEMA_VERSION, Setup
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/load_result.schema.json").read_text(encoding="utf-8"))
 RESULTS = {
@@ -98,7 +98,7 @@ def test_other_values_are_refused(place, value):
 
 def test_every_setting_and_the_version_are_described():
     settings = SCHEMA["properties"]["settings"]["properties"]
-    assert set(settings) == {field.name for field in dataclasses.fields(LoadPlan)}
+    assert set(settings) == {field.name for part in (LoadPlan, Setup) for field in dataclasses.fields(part)}
     assert set(settings["models"]["items"]["properties"]) == {field.name for field in dataclasses.fields(ModelLoad)}
     assert SCHEMA["properties"]["schema"]["const"] == SCHEMA_VERSION
     described = [name for name, part in SCHEMA["properties"].items() if "$ref" not in part and len(part["description"]) < 10]

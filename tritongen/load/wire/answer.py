@@ -12,7 +12,9 @@ from tritongen.client.calls import CallFailed, Status
 
 
 class Outcome(str, enum.Enum):
-    """What became of a request, in one vocabulary for both protocols. `HOLLOW` is what a load test makes of a good answer without outputs."""
+    """What became of a request, in one vocabulary for both protocols. `HOLLOW` is what a load test makes of a good answer without outputs,
+    and `UNFINISHED` a request that was under way when the test was broken off.
+    """
 
     OK = "ok"
     REJECTED = "rejected"
@@ -21,6 +23,7 @@ class Outcome(str, enum.Enum):
     DEADLINE = "deadline"
     CONNECTION = "connection"
     HOLLOW = "hollow"
+    UNFINISHED = "unfinished"
 
 
 OUTCOMES: Mapping[Status, Outcome] = {
