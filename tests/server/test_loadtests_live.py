@@ -215,6 +215,37 @@ def say(exception, **others):
     assert "InvalidInput TG061 input 'x': it must have the shape [-1, 64] (-1: any size), got [1, 63]" in ran.said
 
 
+OWN = """
+import numpy as np
+from locust import task
+from tritongen.load import TritonGrpcUser
+
+class Mixin:
+    def on_start(self):
+        print("begun", self.client.meta("linear").name)
+
+class Own(Mixin, TritonGrpcUser):
+    model = "linear"
+
+    def on_stop(self):
+        print("stopped", self.client.live())
+
+    @task
+    def ask(self):
+        self.infer()
+"""
+
+
+def test_on_start_and_on_stop_may_be_overridden_without_super(server, locust):
+    ran = locust(OWN, "-u", 2, "-r", 2, "-t", "3s", "--host", server.grpc_url).wait(3 + SOON_S)
+    assert ran.code == 0, ran.said
+    assert (ran.said.count("begun linear"), ran.said.count("stopped True")) == (2, 2), ran.said
+    count, failed = ran.requests("grpc", "linear")
+    assert count > 5
+    assert failed == 0
+    assert "Traceback" not in ran.said
+
+
 EARLY = """
 import grpc
 channel = grpc.insecure_channel("localhost:1")
