@@ -168,3 +168,23 @@ def test_several_models_without_a_scenario_are_not_guessed(spec):
 def test_options_that_say_nothing_are_exit_2(tritongen, arguments, words):
     done = tritongen("load", *arguments)
     assert (done.code, words in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize("given", [{}, {"slo": Promises({"p99": 9999.0})}])
+def test_a_promise_that_could_not_be_missed_is_refused_with_all_others(tmp_path, given):
+    path = tmp_path / "spec.yaml"
+    path.write_text("""version: 1
+triton: {release: "24.10"}
+models: [{name: a, source: a.onnx, slo: {p99: 3s}}, {name: b, source: b.onnx, slo: {p50: 1s, p99: 2999ms}}, {name: c, source: c.onnx}]
+load: {scenarios: {all: {models: {a: 1, b: 1, c: {slo: {max: 5s, p50: 1s}}}, deadline: 3s}}}
+""")
+    (tmp_path / "a.onnx").touch()
+    with pytest.raises(InputError) as caught:
+        plan_for_spec(path, given)
+    found = [(diagnostic.code, diagnostic.model, diagnostic.message.split(" is ")[0]) for diagnostic in caught.value.diagnostics]
+    expected = (
+        [("a", "p99 within 9.999 s"), ("b", "p99 within 9.999 s"), ("c", "p99 within 9.999 s")] if given else [("a", "p99 within 3 s"), ("c", "max within 5 s")]
+    )
+    assert found == [("TG420", *each) for each in expected]
+    assert "given up after 3 s" in caught.value.diagnostics[0].message
+    assert all(load.slo for load in plan_for_spec(path, {**given, "deadline_us": 20_000_000}).models)
