@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tritongen import __version__
+from tritongen.cli.load_live import LiveLine
 from tritongen.cli.load_machines import MachineOptions, machine_options
 from tritongen.cli.load_options import metrics_page, microseconds, read, shapes
 from tritongen.cli.load_output import LoadOutput
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from tritongen.load.findmax import Probe
     from tritongen.load.plan import LoadPlan
     from tritongen.load.result import LoadResult
-    from tritongen.load.run import Progress
-
-_CLEAR = "\r\x1b[K"
 
 
 @click.command("load")
@@ -114,10 +112,12 @@ def command(
     }
     plan = _plan(target, scenario, model, url, {name: value for name, value in given.items() if value is not None}, find_max=find_max)
     outputs = LoadOutput.prepare(form, output, html, compare)
+    where.announce()
     if find_max:
         *before, measured = plan.stages
         return _find_max(plan, measured.rate, measured.seconds, sum(stage.seconds for stage in before), where.machines, metrics_url, outputs)
-    result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
+    with LiveLine(plan) as live:
+        result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=live.show)
     outputs.result(result)
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
 
@@ -128,7 +128,8 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
     from tritongen.report.load import format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
-        return run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
+        with LiveLine(probe) as live:
+            return run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=live.show)
 
     def tell(probe: Probe) -> None:
         click.echo(format_probe(probe), err=outputs.form == "json")
@@ -151,24 +152,3 @@ def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any
     if scenario or model:
         raise click.UsageError(f"--{'scenario' if scenario else 'model'} is of a spec, and {target!r} is the name of a model: give the spec's file")
     return plan_for_model(target, given, url=url)
-
-
-def _progress(plan: LoadPlan) -> Callable[[Progress], None]:
-    """What happens to workers, at once; and a line that is written over several times a second, on a terminal only."""
-    import sys
-
-    terminal = sys.stderr.isatty()
-
-    def show(progress: Progress) -> None:
-        from tritongen.load.result import measure
-
-        for text in progress.news:
-            click.echo(f"{_CLEAR if terminal else ''}{text}", err=True)
-        latest = progress.latest.total()
-        errors = sum(progress.recorder.messages.values())
-        if terminal and (latest.count or progress.elapsed_s < 0):
-            elapsed = max(progress.elapsed_s, 0.0)
-            text = f"\r{elapsed:6.1f} of {plan.length_s:g} s   p99 {measure(latest, 'p99'):8.2f} ms   under way {progress.under_way:4}   errors {errors}   "
-            click.echo(text, nl=False, err=True)
-
-    return show

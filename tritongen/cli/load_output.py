@@ -75,12 +75,23 @@ class LoadOutput:
         self._deliver(lambda: found_json(found), lambda: format_found(found), found.best or found.probes[-1].result, found)
 
     def _deliver(self, as_json: Callable[[], str], as_text: Callable[[], str], result: LoadResult, found: Found | None) -> None:
+        from tritongen.errors import InputError
+        from tritongen.load.patience import Patience
         from tritongen.report.load import format_comparison
 
         comparison = self._comparison(result)
+        with Patience():  # whatever is pressed: what was measured is kept
+            problems = _written(self._texts(as_json, result, comparison, found))
         click.echo(as_json() if self.form == "json" else as_text())
         if comparison is not None:
             click.echo(f"\n{format_comparison(comparison)}", err=self.form == "json")
+        for note in result.notes:
+            click.echo(f"note: {note}", err=True)
+        if problems:
+            raise InputError(problems)
+
+    def _texts(self, as_json: Callable[[], str], result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[tuple[Path, str]]:
+        """What is to be written where."""
         texts: list[tuple[Path, str]] = []
         if self.output is not None:
             texts.append((self.output, as_json() + "\n"))
@@ -88,7 +99,7 @@ class LoadOutput:
             from tritongen.report.load_html import load_page
 
             texts.append((self.html, load_page(result, comparison, found)))
-        _write(texts)
+        return texts
 
     def _comparison(self, result: LoadResult) -> Comparison | None:
         from tritongen.load.compare import compare
@@ -131,15 +142,12 @@ def _put(path: Path, text: str) -> None:
         write_whole(target, text.encode("utf-8"), mode=stat.S_IMODE(target.stat().st_mode) if target.exists() else NEW_MODE)
 
 
-def _write(texts: list[tuple[Path, str]]) -> None:
-    """Write every file that can be written, and then say which could not."""
-    from tritongen.errors import InputError
-
+def _written(texts: list[tuple[Path, str]]) -> list[Diagnostic]:
+    """Write every file that can be written, and say which could not."""
     problems = []
     for path, text in texts:
         try:
             _put(path, text)
         except OSError as error:
             problems.append(_unwritable(path, str(error.strerror), "choose another file"))
-    if problems:
-        raise InputError(problems)
+    return problems

@@ -129,7 +129,7 @@ def _tried(plan: LoadPlan, rate: float, seconds: float, warmup_s: float, run: Ca
     warmup = (Stage(warmup_s, rate, rate, "warmup", measured=False),) if warmup_s else ()
     stages = (*warmup, Stage(seconds, rate, rate, f"{rate:g}/s"))
     for _ in range(_TRIES):
-        result = run(dataclasses.replace(plan, stages=stages, users=0))
+        result = run(dataclasses.replace(plan, stages=stages, users=0, find_max=True))
         yield Probe(rate, result, _reasons(result, rate), bool(result.overburdened))
         if not result.overburdened or not result.complete:
             return
