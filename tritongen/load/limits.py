@@ -38,7 +38,9 @@ class Measured:
         facts: what was known before; None where it is not.
         protocol: `http` or `grpc`.
         late_ms: how late requests were sent on average.
-        due, rejected: requests, and those that the server turned away.
+        due: requests that were due.
+        answered: those that were answered well.
+        rejected: those that the server turned away.
     """
 
     split: Mapping[str, float]
@@ -47,6 +49,7 @@ class Measured:
     protocol: str
     late_ms: float
     due: int
+    answered: int
     rejected: int
 
 
@@ -55,6 +58,8 @@ def what_limits(found: Measured) -> str:
     said = []
     if found.rejected > _REJECTED * found.due:
         said.append(f"The server turned away {found.rejected} of {found.due} requests: its queue is full, or they waited too long in it, at this rate.")
+    if not found.answered:
+        return " ".join([*said, "Nothing was answered well, so that there is no time to be split."])
     if not found.split:
         return " ".join([*said, "The server did not say where its time went."])
     split = found.split
@@ -112,4 +117,4 @@ def _outside(found: Measured, outside_ms: float) -> str:
     size = found.facts.request_bytes
     if size >= _LARGE_BYTES:
         return f"Each request carries {size / 1e6:.2f} MB over {found.protocol}: smaller inputs (such as UINT8 for FP32), or {nearer}."
-    return f"Requests carry {size / 1e3:.1f} kB, so that it is the way there and back over {found.protocol} and the work on both ends: {nearer}."
+    return f"Requests carry {size:,.0f} bytes, so that it is the way there and back over {found.protocol} and the work on both ends: {nearer}."

@@ -117,7 +117,9 @@ class ModelResult:
         """One sentence about what limits the model, and what to try."""
         protocol = next((key.protocol for key in self.recorder.histograms if key.model == self.load.model), "")
         late_ms = measure(self.recorder.late, "mean")
-        return what_limits(Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts.get("rejected", 0)))
+        return what_limits(
+            Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts.get("ok", 0), self.counts.get("rejected", 0))
+        )
 
     def data(self) -> dict[str, Any]:
         """The part as plain data."""
@@ -241,9 +243,9 @@ class LoadResult:
         """What the SLOs promise and the run did not keep, with both numbers; with the model where there are several."""
         return tuple(self._named(part, missed) for part in self.models for missed in part.missed_slo())
 
-    def limits(self) -> str:
-        """A sentence about what limits each model, and what to try."""
-        return " ".join(self._named(part, part.limits()) for part in self.models)
+    def limits(self) -> tuple[str, ...]:
+        """What limits each model, and what to try; with the model where there are several."""
+        return tuple(self._named(part, part.limits()) for part in self.models)
 
     def _named(self, part: ModelResult, sentence: str) -> str:
         return f"{part.load.model}: {sentence}" if len(self.plan.models) > 1 else sentence
@@ -290,7 +292,7 @@ class LoadResult:
             ],
             "senders": [{"name": sender.name, "cpu_s": sender.cpu_s, "wall_s": sender.wall_s} for sender in self.senders],
             "slo": {"missed": list(self.missed_slo()), "kept": not self.missed_slo()},
-            "limits": self.limits(),
+            "limits": " ".join(self.limits()),
         }
 
 

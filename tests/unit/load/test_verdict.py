@@ -120,9 +120,9 @@ def test_a_reason_is_said_once_and_the_split_with_it():
 SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
 
 
-def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, rejected=0, split=None, **changes):
+def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, answered=80, rejected=0, split=None, **changes):
     server = ServerSide(100, 0, int(100 * batch), 100, {}, {})
-    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, 100, rejected))
+    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, 100, answered, rejected))
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,11 @@ def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, rejected=0, 
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 6}, "The model itself takes most of it: a faster precision"),
         ({"outside": 9.0, "late_ms": 8.0}, "This machine sent requests 8.00 ms late on average"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_915_200)}, "Each request carries 4.92 MB over grpc"),
-        ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4.0 kB, so that it is the way there and back over http"),
+        ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
         ({"outside": 9.0}, "The way there and back over grpc"),
         ({"rejected": 20}, "The server turned away 20 of 100 requests"),
         ({"rejected": 20, "split": {}}, "The server turned away 20 of 100 requests"),
+        ({"split": {}, "answered": 0}, "Nothing was answered well"),
         ({"split": {}}, "The server did not say where its time went."),
     ],
 )
