@@ -78,7 +78,7 @@ def figures(result: LoadResult, comparison: Comparison | None, found: Found | No
         drawn += [_latency_over_time(result), _distribution(result, comparison)]
     if result.recorder.seconds:
         drawn.append(_throughput(result))
-    stages = [(stage.name, result.latencies(index), stage.seconds) for index, stage in enumerate(result.plan.stages) if stage.measured]
+    stages = [(stage.name, result.latencies(index), result.stage_seconds(index)) for index, stage in enumerate(result.plan.stages) if stage.measured]
     probes = [(f"{probe.rate:.4g}/s", probe.result.latencies(), probe.result.measured_s) for probe in found.probes] if found else []
     if len(probes or stages) > 1 and (loads := _loads(probes or stages)):
         drawn.append(

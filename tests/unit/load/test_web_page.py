@@ -88,4 +88,4 @@ def test_the_line_says_where_the_run_is_and_what_failed():
         line.measure(Progress(tenth / 10, so_far, latest, 7))
     text = line.text(Progress(6.0, so_far, Recorder(), 7))
     # Two of each came every tenth of a second.
-    assert " ".join(text.split()) == "4.0 of 10 s 21.0/s p99 10.00 ms under way 7 errors 80"
+    assert " ".join(text.split()) == "4.0 of 10 s 21.0/s p99 10.01 ms under way 7 errors 80"
