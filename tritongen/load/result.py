@@ -67,7 +67,10 @@ class ModelResult:
 
     def latencies(self) -> Histogram:
         """The latencies of requests that were answered."""
-        return self.recorder.total(key for key in self.recorder.histograms if (key.model, key.outcome) == (self.load.model, "ok"))
+        return self._of("ok")
+
+    def _of(self, outcome: str) -> Histogram:
+        return self.recorder.total(key for key in self.recorder.histograms if (key.model, key.outcome) == (self.load.model, outcome))
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -96,7 +99,7 @@ class ModelResult:
 
     def missed_slo(self) -> tuple[str, ...]:
         """What the SLO promises and the model did not keep, with both numbers."""
-        found = list(broken(self.load.slo, self.latencies(), self.due, self.deadline_s))
+        found = list(broken(self.load.slo, self.latencies(), self.due, self.deadline_s, self._of("unfinished")))
         limit_rate = self.load.slo.error_rate
         if limit_rate is not None and self.error_rate > limit_rate:
             found.append(f"the error rate is {self.error_rate:.3%}, and {limit_rate:.3%} were promised")
@@ -306,7 +309,8 @@ def _counts(recorder: Recorder, model: str | None = None) -> dict[str, int]:
 
 
 def _error_rate(counts: Mapping[str, int], missed: int) -> float:
-    due = sum(counts.values()) + missed
+    """What was under way when the run was broken off is no error, and no success."""
+    due = sum(counts.values()) + missed - counts.get("unfinished", 0)
     return 1 - counts.get("ok", 0) / due if due else 0.0
 
 

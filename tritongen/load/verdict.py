@@ -30,7 +30,7 @@ def judged(latencies: Histogram, unanswered: int, measure: str, deadline_s: floa
     return samples.percentile(100.0 if measure == "max" else float(measure[1:]), slower=unanswered) / 1000
 
 
-def broken(promises: Promises, latencies: Histogram, due: int, deadline_s: float) -> Iterator[str]:
+def broken(promises: Promises, latencies: Histogram, due: int, deadline_s: float, undecided: Histogram) -> Iterator[str]:
     """The promises of latencies that were not kept, in sentences with both numbers.
 
     Args:
@@ -38,13 +38,16 @@ def broken(promises: Promises, latencies: Histogram, due: int, deadline_s: float
         latencies: of the requests that were answered well, in microseconds.
         due: how many requests were due.
         deadline_s: when a request was given up.
+        undecided: how long requests had waited that were under way when the run was broken off. Within a limit, they say nothing about it.
     """
-    unanswered = due - latencies.count
-    without = f"{unanswered} of {due} requests got no good answer"
+    waiting = Samples.of(undecided)
     for name, limit in promises.percentiles.items():
+        asked = due - waiting.count + waiting.beyond(int(limit * 1000))
+        unanswered = asked - latencies.count
+        without = f"{unanswered} of {asked} requests got no good answer"
         value = judged(latencies, unanswered, name, deadline_s)
-        if not due:
-            yield f"{name}: no request was due"
+        if not asked:
+            yield f"{name}: no request was due" + ", or was given time to be answered" * bool(due)
         elif value == math.inf:
             yield f"{name}: {without}, and {limit:g} ms were promised"
         elif value > limit:

@@ -71,6 +71,16 @@ def test_a_promise_without_errors_in_it_is_broken_by_them():
     assert run(lambda due: "rejected" if due == 5 else "ok", slo="p99=20ms").missed_slo() == ()
 
 
+def test_what_was_under_way_when_a_run_was_broken_off_is_judged_as_far_as_it_had_waited():
+    """The last ten had waited for 5 ms."""
+    result = run(lambda due: "ok" if due < 9 else "unfinished", slo="p99=20ms,mean=20ms,max=20ms,error_rate=0.1%")
+    assert (result.missed_slo(), result.error_rate) == ((), 0)
+    tight = run(lambda due: "ok" if due < 9 else "unfinished", slo="max=4.9ms")
+    assert tight.missed_slo() == ("max: 10 of 100 requests got no good answer, and 4.9 ms were promised",)
+    nothing = run(lambda due: "unfinished", slo="p99=20ms")
+    assert nothing.missed_slo() == ("p99: no request was due, or was given time to be answered",)
+
+
 @pytest.mark.parametrize("outcome", ["connection", "deadline", "hollow", "failed", "rejected"])
 def test_a_run_in_which_nothing_was_answered_is_not_valid_without_a_promise_too(outcome):
     result = run(lambda due: outcome)
