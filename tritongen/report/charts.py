@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 720, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 12, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 18, 44
 _POINTS_WITH_WORDS = 150
 """Up to so many points of a line say their values under the pointer; more would be too close to be met."""
 _DEEPEST = 0.45
