@@ -58,9 +58,9 @@ def test_the_mix_of_the_guide_is_one():
 
 
 def test_the_limits_are_those_of_the_code():
-    from tritongen.load import plan, result
+    from tritongen.load import plan, result, verdict
 
     assert f"more than {result._BUSY:.0%} of a core".replace("%", " %") in GUIDE
     assert f"less than {result._REACHED:.0%}".replace("%", " %") in GUIDE
-    assert f"more than {result._LATE_MS:g} ms late" in GUIDE
+    assert f"more than {verdict._LATE_US / 1000:g} ms late" in GUIDE
     assert f"{plan.LoadPlan((), 'u').most_under_way:,} were under way" in GUIDE
