@@ -81,7 +81,7 @@ def chart(points, **options):
 
 def test_a_line_goes_from_corner_to_corner():
     path = parsed(chart([(0, 0), (10, 100)])).find(".//path").get("d")
-    assert path == "M64.0 216.0 L704.0 12.0"
+    assert path == "M64.0 216.0 L704.0 18.0"
 
 
 def test_a_gap_is_a_gap_and_a_single_point_is_seen():
