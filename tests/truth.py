@@ -16,8 +16,9 @@ from known_server import MODEL, Stalls, finished, known_server
 from tritongen.client.endpoint import parse_url
 from tritongen.load.arrivals import ArrivalKind, Stage, schedule
 from tritongen.load.engine import Machines
+from tritongen.load.model_result import measure
 from tritongen.load.plan import LoadPlan, ModelLoad
-from tritongen.load.result import LoadResult, measure
+from tritongen.load.result import LoadResult
 from tritongen.load.run import Progress, run_load
 
 

@@ -57,8 +57,8 @@ class LiveLine:
 
     def measure(self, progress: Progress) -> None:
         """Take what is new into the figures; they are those of the last span that was over."""
+        from tritongen.load.model_result import measure
         from tritongen.load.recorder import Recorder
-        from tritongen.load.result import measure
 
         if self._span is None or progress.elapsed_s < self._plan.begin_s:
             self._span, self._span_began_s = Recorder(), max(progress.elapsed_s, self._plan.begin_s)

@@ -9,8 +9,9 @@ from typing import Any
 from tritongen.load.compare import FEWEST_BEYOND, Comparison, Figure, is_thin
 from tritongen.load.findmax import Found, Probe
 from tritongen.load.histogram import Histogram
+from tritongen.load.model_result import ModelResult, measure, percentiles
 from tritongen.load.recorder import summary
-from tritongen.load.result import SCHEMA_VERSION, LoadResult, ModelResult, measure, percentiles
+from tritongen.load.result import SCHEMA_VERSION, LoadResult
 from tritongen.load.serverside import PARTS, ServerSide
 from tritongen.report.text import printable
 

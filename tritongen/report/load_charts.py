@@ -11,7 +11,8 @@ from markupsafe import Markup
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
 from tritongen.load.histogram import Histogram, Samples
-from tritongen.load.result import LoadResult, ModelResult, measure
+from tritongen.load.model_result import ModelResult, measure
+from tritongen.load.result import LoadResult
 from tritongen.report.charts import Scale, Series, Shade, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
 from tritongen.report.text import printable
 

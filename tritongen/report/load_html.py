@@ -10,8 +10,9 @@ from typing import Any
 from tritongen.load.compare import FEWEST_BEYOND, Comparison, is_thin
 from tritongen.load.compare import Figure as Compared
 from tritongen.load.findmax import Found
+from tritongen.load.model_result import percentiles
 from tritongen.load.recorder import PERCENTILES
-from tritongen.load.result import LoadResult, percentiles
+from tritongen.load.result import LoadResult
 from tritongen.load.serverside import ServerSide
 from tritongen.report.charts import number
 from tritongen.report.load import described_loop, described_search, formatted_change, formatted_figure, promised, unanswered, verdict
