@@ -16,7 +16,7 @@ from tritongen.spec.traffic import MOST_RATE, Promises
 
 _PRECISION = 1.05
 _MOST_RATES = 24
-_TRIES = 2
+_TRIES = 3
 """How often a rate is sent before this machine counts as too slow for it: it may have done something else for a moment."""
 _GROWTH = 1.5
 _WORTH = 0.5

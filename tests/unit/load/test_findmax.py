@@ -115,7 +115,7 @@ def test_one_hiccup_of_the_sender_does_not_end_the_search():
     assert disturbed.rate == calm.rate
     assert len(disturbed.probes) == len(calm.probes) + 1
     assert [probe.rate for probe in disturbed.probes[:3]] == [10, 20, 20]
-    lasting = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=hiccups(2, 3))
+    lasting = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=hiccups(2, 3, 4))
     assert lasting.rate < 20.5
 
 

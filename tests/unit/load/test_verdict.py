@@ -113,10 +113,10 @@ def test_a_server_that_answers_has_not_gone_away(outcomes):
 
 
 def test_one_hiccup_of_the_sender_is_no_bottleneck_and_more_are():
-    assert run(lambda due: "ok", late=2, late_s=0.2).invalid == ()
-    (reason,) = run(lambda due: "ok", late=3, late_s=0.2).invalid
-    assert reason.startswith("3 of 100 requests were sent more than 5 ms late, up to 200")
-    assert run(lambda due: "ok", late=3, late_s=0.2).overburdened == (reason,)
+    assert run(lambda due: "ok", late=4, late_s=0.2).invalid == ()
+    (reason,) = run(lambda due: "ok", late=5, late_s=0.2).invalid
+    assert reason.startswith("5 of 100 requests were sent more than 5 ms late, up to 200")
+    assert run(lambda due: "ok", late=5, late_s=0.2).overburdened == (reason,)
 
 
 def test_a_reason_is_said_once_and_the_split_with_it():
