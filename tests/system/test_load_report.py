@@ -23,7 +23,9 @@ SEEN = """
 })
 """
 LETTERS = """
-[...document.querySelectorAll('.drawn svg text')].map(element => [element.textContent, parseFloat(getComputedStyle(element).fontSize) * element.getScreenCTM().d])
+[...document.querySelectorAll('.drawn svg text')].map(
+  element => [element.textContent, parseFloat(getComputedStyle(element).fontSize) * element.getScreenCTM().d]
+)
 """
 SMALLEST_PX = 10
 """Letters that are lower are hard to read on a screen."""

@@ -91,6 +91,7 @@ def test_one_worker_comes_late_one_is_killed_and_one_comes_too_late(load, tmp_pa
     assert "the run has begun, and its schedule is shared out among 2" in ends[2][2]
 
 
+@pytest.mark.system
 def test_who_waits_for_others_does_so_for_a_limited_time(load, tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
         wait = ["--expect-workers-max-wait", "1s"]

@@ -37,6 +37,7 @@ def statistics(port):
         return {"stats": []}
 
 
+@pytest.mark.system
 def test_locusts_page_has_the_requests_of_a_run_that_goes_on(tmp_path):
     port, counts = free_port(), {}
     with known_server(tmp_path, service_s=0.005) as server:
