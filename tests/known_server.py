@@ -122,6 +122,7 @@ class Http(asyncio.Protocol):
 
 _BEGIN = Encoder().encode([(":status", "200", True), ("content-type", "application/grpc", True)])
 _END = Encoder().encode([("grpc-status", "0", True)])
+_UNKNOWN = Encoder().encode([(":status", "200", True), ("content-type", "application/grpc", True), ("grpc-status", "12", True)])
 """Headers that are put into no table, and so are the same bytes in every answer."""
 
 
@@ -177,8 +178,11 @@ class Grpc(asyncio.Protocol):
 
     def _answer(self, stream: int) -> None:
         """Nothing where the stream was reset."""
-        message = self._answers.get(self._paths.pop(stream, ""))
-        if message is not None:
+        path = self._paths.pop(stream, "")
+        message = self._answers.get(path)
+        if path and message is None:
+            self._transport.write(frames.frame(Kind.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream, _UNKNOWN))
+        elif message is not None:
             data = b"\0" + len(message).to_bytes(4, "big") + message
             begin, end = (frames.frame(Kind.HEADERS, frames.END_HEADERS | flags, stream, block) for flags, block in ((0, _BEGIN), (frames.END_STREAM, _END)))
             self._transport.write(begin + frames.frame(Kind.DATA, 0, stream, data) + end)

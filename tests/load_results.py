@@ -2,11 +2,12 @@
 
 import random
 
-from tritongen.load.plan import LoadPlan, ModelLoad, parse_stages
+from tritongen.load.limits import ModelFacts
+from tritongen.load.plan import LoadPlan, ModelLoad, staged
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide
-from tritongen.spec.traffic import parse_slo
+from tritongen.spec.traffic import parse_slo, parse_steps
 
 SERVER = ServerSide(
     1200,
@@ -21,10 +22,15 @@ VERSIONS = {"tritongen": "0.1.0", "locust": "2.40", "triton": "2.51.0"}
 HOSTILE = "<script>alert('x')</script> & \x1b[31m\"red\""
 
 
-def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.02, slower=1.0, slo="p99=20ms,error_rate=5%", message="full", server=SERVER):
+def stages_of(text, warmup_s):
+    """What `--stages` makes of a text."""
+    return staged(parse_steps(text), warmup_s)
+
+
+def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.005, slower=1.0, slo="p99=20ms,error_rate=5%", message="full", server=SERVER):
     """A run with a second of warmup: some 3 ms and an exponential tail, the same for the same arguments."""
     source = random.Random(seed)
-    plan = LoadPlan((ModelLoad(model, slo=parse_slo(slo), slo_from="--slo"),), "grpc://host:8001", stages=parse_stages(stages, 1), seed=seed)
+    plan = LoadPlan((ModelLoad(model, slo=parse_slo(slo), slo_from="--slo"),), "grpc://host:8001", stages=stages_of(stages, 1), seed=seed)
     recorder, begin = Recorder(), 0.0
     for index, stage in enumerate(plan.stages):
         for _ in range(int(stage.requests) if stage.measured else 0):
@@ -33,14 +39,15 @@ def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.02, slower=1.0,
             failed = source.random() < errors
             recorder.add(Key(model, "grpc", index, "rejected" if failed else "ok"), due, latency, 0.0002, message if failed else "")
         begin += stage.seconds
-    return LoadResult(plan, recorder, (SenderUse("here 0", 1.2, 5.0),), {model: server} if server else {}, VERSIONS, started="2026-01-01T00:00:00+00:00")
+    use, facts = SenderUse("here 0", 1.2, 5.0), {model: ModelFacts(8, 1200.0)}
+    return LoadResult(plan, recorder, (use,), {model: server} if server else {}, VERSIONS, started="2026-01-01T00:00:00+00:00", facts=facts)
 
 
 def several(*names, slo="p99=20ms", message="full"):
     """A run of several models, each with the same promise; the first fails twice as often, and the server says nothing of the last."""
     source, recorder = random.Random(1), Recorder()
     loads = tuple(ModelLoad(name, part=1.0, slo=parse_slo(slo), slo_from=f"slo of {name} (spec.yaml:3:1)") for name in names)
-    plan = LoadPlan(loads, "grpc://host:8001", scenario="mixed", stages=parse_stages("100:4s", 1))
+    plan = LoadPlan(loads, "grpc://host:8001", scenario="mixed", stages=stages_of("100:4s", 1))
     for index, name in enumerate(names):
         for number in range(200):
             failed = number % 50 < (2 if index == 0 else 1)

@@ -22,7 +22,7 @@ def server(tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("protocol", ["grpc_url", "http_url"])
+@pytest.mark.parametrize("protocol", ["grpc_url", pytest.param("http_url", marks=pytest.mark.system)])
 def test_an_open_loop_sends_what_is_due_and_reports_both_sides(server, tmp_path, tritongen, protocol):
     out = tmp_path / "result.json"
     arguments = ["--rate", 100, "--duration", "1s", "--warmup", "300ms", "--batch-mix", "1:50%,3:50%", "--slo", "p50=5s,error_rate=0%"]
@@ -58,6 +58,7 @@ def test_a_closed_loop_is_called_one(server, tritongen, tmp_path):
     assert stage["latency_ms"]["count"] > 0
 
 
+@pytest.mark.system
 def test_a_promise_that_is_not_kept_is_exit_1(server, tritongen):
     done = tritongen("load", "linear", "-u", server.grpc_url, "--rate", 50, "--duration", "500ms", "--warmup", "0", "--slo", "p50=1us")
     assert done.code == 1

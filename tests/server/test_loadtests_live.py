@@ -56,8 +56,8 @@ class Ran:
 class Locust:
     """Locust in a process of its own, without a web page."""
 
-    def __init__(self, folder: Path, file: Path, *arguments: object, **environment: str) -> None:
-        command = [sys.executable, "-m", "locust", "-f", str(file), "--headless", "--json-file", str(folder / "out"), *map(str, arguments)]
+    def __init__(self, folder: Path, files: str, *arguments: object, **environment: str) -> None:
+        command = [sys.executable, "-m", "locust", "-f", files, "--headless", "--json-file", str(folder / "out"), *map(str, arguments)]
         plain = {name: value for name, value in os.environ.items() if name not in ("MODEL", "ROWS", "SHAPES")}
         self.folder = folder
         self.process = subprocess.Popen(
@@ -80,15 +80,34 @@ class Locust:
         return Ran(self.process.returncode, {(row["method"], row["name"]): row for row in rows}, said)
 
 
+ENOUGH = """
+import gevent
+from locust import events
+
+@events.init.add_listener
+def count(environment, **_):
+    @environment.events.request.add_listener
+    def enough(**_):
+        if environment.stats.num_requests == {requests}:
+            gevent.spawn(environment.runner.quit)
+"""
+LONGEST_S = 20
+"""For a test that ends when there were enough requests: on a slow machine, preparing alone may take seconds."""
+
+
 @pytest.fixture
 def locust(tmp_path):
     started = []
 
-    def start(file: Path | str, *arguments: object, **environment: str) -> Locust:
+    def start(file: Path | str, *arguments: object, enough: int = 0, **environment: str) -> Locust:
         if isinstance(file, str):
             (tmp_path / "locustfile.py").write_text(file)
             file = tmp_path / "locustfile.py"
-        started.append(Locust(tmp_path, file, *arguments, **environment))
+        files = str(file)
+        if enough:
+            (tmp_path / "enough.py").write_text(ENOUGH.format(requests=enough))
+            files, arguments = f"{file},{tmp_path / 'enough.py'}", (*arguments, "-t", f"{LONGEST_S}s")
+        started.append(Locust(tmp_path, files, *arguments, **environment))
         return started[-1]
 
     yield start
@@ -99,7 +118,7 @@ def locust(tmp_path):
 @pytest.mark.parametrize(("file", "kind"), [("grpc_user.py", "grpc"), ("http_user.py", "http")])
 def test_one_model_over_either_protocol(server, locust, file, kind):
     url = getattr(server, f"{kind}_url")
-    ran = locust(ROOT / "loadtests" / file, "-u", 4, "-r", 4, "-t", "2s", "--host", url, MODEL="linear", ROWS="3").wait(2 + SOON_S)
+    ran = locust(ROOT / "loadtests" / file, "-u", 4, "-r", 4, "--host", url, MODEL="linear", ROWS="3", enough=30).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said
     count, failed = ran.requests(kind, "linear")
     assert count > 10
@@ -111,7 +130,9 @@ def test_one_model_over_either_protocol(server, locust, file, kind):
 
 @pytest.mark.system
 def test_both_protocols_at_once(server, locust):
-    ran = locust(ROOT / "loadtests/mixed.py", "-u", 4, "-r", 4, "-t", "2s", MODEL="linear", GRPC_URL=server.grpc_url, HTTP_URL=server.http_url).wait(2 + SOON_S)
+    ran = locust(ROOT / "loadtests/mixed.py", "-u", 4, "-r", 4, MODEL="linear", GRPC_URL=server.grpc_url, HTTP_URL=server.http_url, enough=200).wait(
+        LONGEST_S + SOON_S
+    )
     assert ran.code == 0, ran.said
     for kind, name, size in (("grpc", "linear", 64), ("http", "batch", 256)):
         count, failed = ran.requests(kind, name)
@@ -121,7 +142,7 @@ def test_both_protocols_at_once(server, locust):
 
 
 def test_streams_are_timed_to_the_first_response_and_to_the_last(server, locust):
-    ran = locust(ROOT / "loadtests/streaming.py", "-u", 3, "-r", 3, "-t", "2s", "--host", server.grpc_url, MODEL="counting").wait(2 + SOON_S)
+    ran = locust(ROOT / "loadtests/streaming.py", "-u", 3, "-r", 3, "--host", server.grpc_url, MODEL="counting", enough=30).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said
     first, failed_first = ran.requests("grpc", "counting (first response)")
     whole, failed = ran.requests("grpc", "counting")
@@ -158,7 +179,7 @@ class Slow({user}):
     ("protocol", "user", "end"),
     [
         ("grpc", "TritonGrpcUser", signal.SIGTERM),
-        ("grpc", "TritonGrpcUser", signal.SIGINT),
+        pytest.param("grpc", "TritonGrpcUser", signal.SIGINT, marks=pytest.mark.system),
         pytest.param("grpc", "TritonGrpcUser", None, marks=pytest.mark.system),
         pytest.param("http", "TritonHttpUser", signal.SIGTERM, marks=pytest.mark.system),
     ],
@@ -193,7 +214,7 @@ class Quick({user}):
 
 def test_payloads_of_ones_own_are_made_before_the_first_request(server, locust):
     body = 'inputs = lambda self: print("made") or {"x": np.random.default_rng(0).standard_normal((2, 64)).astype(np.float32)}; pool = 3'
-    ran = locust(QUICK.format(before="", user="TritonGrpcUser", body=body), "-u", 3, "-r", 3, "-t", "2s", "--host", server.grpc_url).wait(2 + SOON_S)
+    ran = locust(QUICK.format(before="", user="TritonGrpcUser", body=body), "-u", 3, "-r", 3, "--host", server.grpc_url, enough=30).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said
     assert ran.said.count("made") == 3
     assert ran.size("grpc", "linear") == 2 * 16 * 4
@@ -208,11 +229,42 @@ def say(exception, **others):
     print(type(exception).__name__, exception)
 """
     file = QUICK.format(before=before, user="TritonHttpUser", body="").replace("self.infer()", 'self.infer({"x": np.zeros((1, 63), np.float32)})')
-    ran = locust(file, "-u", 2, "-r", 2, "-t", "2s", "--host", server.http_url).wait(2 + SOON_S)
+    ran = locust(file, "-u", 2, "-r", 2, "--host", server.http_url, enough=30).wait(LONGEST_S + SOON_S)
     count, failed = ran.requests("http", "linear")
     assert count == failed > 0
     assert ran.code == 1
     assert "InvalidInput TG061 input 'x': it must have the shape [-1, 64] (-1: any size), got [1, 63]" in ran.said
+
+
+OWN = """
+import numpy as np
+from locust import task
+from tritongen.load import TritonGrpcUser
+
+class Mixin:
+    def on_start(self):
+        print("begun", self.client.meta("linear").name)
+
+class Own(Mixin, TritonGrpcUser):
+    model = "linear"
+
+    def on_stop(self):
+        print("stopped", self.client.live())
+
+    @task
+    def ask(self):
+        self.infer()
+"""
+
+
+def test_on_start_and_on_stop_may_be_overridden_without_super(server, locust):
+    ran = locust(OWN, "-u", 2, "-r", 2, "--host", server.grpc_url, enough=30).wait(LONGEST_S + SOON_S)
+    assert ran.code == 0, ran.said
+    assert (ran.said.count("begun linear"), ran.said.count("stopped True")) == (2, 2), ran.said
+    count, failed = ran.requests("grpc", "linear")
+    assert count > 5
+    assert failed == 0
+    assert "Traceback" not in ran.said
 
 
 EARLY = """
@@ -352,7 +404,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
+@pytest.mark.parametrize("protocol", ["grpc", pytest.param("http", marks=pytest.mark.system)])
 def test_requests_that_would_wait_for_one_another_are_found(tmp_path, protocol):
     said = library(BLOCKED[protocol] + CHECK, tmp_path, protocol)
     assert said.startswith("requests block the event loop")

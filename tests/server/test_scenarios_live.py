@@ -16,7 +16,7 @@ pytestmark = pytest.mark.server
 SPEC = """\
 version: 1
 models:
-  - {name: mlp, source: mlp.onnx, batching: {max: 8}, slo: {p50: 30s, p99: 60s}}
+  - {name: mlp, source: mlp.onnx, batching: {max: 8}, slo: {p50: 8s, p99: 9s}}
   - name: pictures
     source: pictures.onnx
     samples: {x: {files: pictures, image: {range: [-1, 1]}}}
@@ -81,7 +81,7 @@ def test_the_promises_of_the_spec_are_the_verdict(mixed):
     assert mlp["slo"]["from"].endswith("spec.yaml:3:55)")
     assert pictures["slo"]["from"].startswith("scenario mixed (")
     assert "SLO MISSED: pictures: p50 is" in words
-    assert "the SLO of mlp: p50 30000 ms, p99 60000 ms, from slo of mlp" in words
+    assert "the SLO of mlp: p50 8000 ms, p99 9000 ms, from slo of mlp" in words
     assert "Executed batches of pictures" in page
     assert "What the server counted of mlp" in page
 
@@ -94,7 +94,7 @@ def test_the_settings_say_what_was_in_force(mixed):
 
 
 def test_options_win_and_a_model_can_be_sent_to_alone(spec, server, tritongen):
-    arguments = ["-u", server.http_url, "--rate", 20, "--duration", "1s", "--warmup", "0", "--slo", "p50=30s", "--format", "json"]
+    arguments = ["-u", server.http_url, "--rate", 20, "--duration", "1s", "--warmup", "0", "--slo", "p50=8s", "--format", "json"]
     data = json.loads(tritongen("load", spec, "--model", "pictures", "--data", spec.parent / "pictures", *arguments).out)
     (part,) = data["models"]
     assert (part["model"], part["slo"]["from"], part["slo"]["kept"], data["error_rate"]) == ("pictures", "--slo", True, 0)

@@ -17,11 +17,18 @@ pytestmark = pytest.mark.system
 
 WAIT_S = 60
 SEEN = """
-[...document.querySelectorAll('h1, h2, h3, figure, figure > svg, table, #verdict, .legend li')].map(element => {
+[...document.querySelectorAll('h1, h2, h3, figure, .drawn, table, #verdict, .legend li')].map(element => {
   const box = element.getBoundingClientRect();
   return [element.tagName + '#' + element.id + ' ' + element.textContent.trim().slice(0, 30), box.width, box.height, box.left, box.right];
 })
 """
+LETTERS = """
+[...document.querySelectorAll('.drawn svg text')].map(
+  element => [element.textContent, parseFloat(getComputedStyle(element).fontSize) * element.getScreenCTM().d]
+)
+"""
+SMALLEST_PX = 10
+"""Letters that are lower are hard to read on a screen."""
 COLOURS = """
 (() => { const style = getComputedStyle(document.body), path = getComputedStyle(document.querySelector('path.s0'));
          return [style.backgroundColor, style.color, path.stroke]; })()
@@ -120,6 +127,10 @@ def test_everything_can_be_seen_at_any_width(browser, page, width):
     assert [name for name, wide, high, *_ in seen if wide < 10 or high < 10] == []
     assert [name for name, _, _, left, right in seen if not name.startswith("TABLE") and (left < 0 or right > width)] == []
     assert browser.value("document.documentElement.scrollWidth") <= width
+    letters = browser.value(LETTERS)
+    assert len(letters) > 50
+    # Those of an upright title are turned, and have their height in another place.
+    assert [(text, high) for text, high in letters if abs(high) > 0.1 and high < SMALLEST_PX] == []
 
 
 def test_it_is_dark_where_the_reader_wants_it_and_light_on_paper(browser, page):

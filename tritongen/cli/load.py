@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tritongen import __version__
+from tritongen.cli.load_live import LiveLine
 from tritongen.cli.load_machines import MachineOptions, machine_options
+from tritongen.cli.load_options import metrics_page, microseconds, read, shapes
 from tritongen.cli.load_output import LoadOutput
 from tritongen.cli.options import SPEC, OutputPath
 
 if TYPE_CHECKING:
     from tritongen.load.engine import Machines
+    from tritongen.load.findmax import Probe
     from tritongen.load.plan import LoadPlan
     from tritongen.load.result import LoadResult
-    from tritongen.load.run import Progress
-
-_CLEAR = "\r\x1b[K"
 
 
 @click.command("load")
@@ -27,12 +27,12 @@ _CLEAR = "\r\x1b[K"
 @click.option("--scenario", default="", help="The load test of the spec that is run. Default: the only one.")
 @click.option("--model", default="", help="A model of the spec, in place of a scenario.")
 @click.option("-u", "--url", default="", help="The server: grpc://host:8001 or http://host:8000 (grpcs:// and https:// for TLS). Default: this machine, gRPC.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Requests a second, whether or not earlier ones were answered. Default: 50.")
+@click.option("--rate", help="Requests a second, whether or not earlier ones were answered. Default: 50.")
 @click.option("--users", type=click.IntRange(min=1), help="A closed loop instead: so many requests under way, each sent when the one before was answered.")
 @click.option("--stages", help="Rates after one another: RATE:DURATION, or FROM-TO:DURATION for a ramp, such as 100:30s,100-400:1m.")
 @click.option("--find-max", is_flag=True, help="Search the highest rate that keeps the SLO, from --rate on, with runs of --duration each.")
 @click.option("--duration", help="Length of the measured time, for --rate and --users. Default: 30s.")
-@click.option("--warmup", help="Time before it, whose requests are in no result. Default: 5s.")
+@click.option("--warmup", help="Time before it, whose requests are in no result. Default: 5s; none for a trace.")
 @click.option("--arrivals", help="poisson (independent users), constant, or trace:FILE (seconds, one a line). Default: poisson.")
 @click.option("--batch-mix", help="Rows of a request, such as 1:70%,8:30%. Default: 1.")
 @click.option(
@@ -47,8 +47,8 @@ _CLEAR = "\r\x1b[K"
 @machine_options
 @click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not. Default: what the spec promises.")
 @click.option("--deadline", help="When a request is given up, from its scheduled instant. Default: 10s.")
-@click.option("--seed", type=int, help="Seed of arrivals, random inputs and the order of files. Default: 0.")
-@click.option("--metrics-url", default="", help="The server's metrics page. Default: port 8002 of its host.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of arrivals, random inputs and the order of files. Default: 0.")
+@click.option("--metrics-url", default="", callback=metrics_page, help="The server's metrics page. Default: port 8002 of its host.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is printed.")
 @click.option("-o", "--output", type=OutputPath(), help="File to write the result to, as JSON (docs/load_result.schema.json).")
 @click.option("--html", type=OutputPath(), help="File to write a report with charts to, which needs no network.")
@@ -58,7 +58,7 @@ def command(
     scenario: str,
     model: str,
     url: str,
-    rate: float | None,
+    rate: str | None,
     users: int | None,
     stages: str | None,
     find_max: bool,
@@ -96,26 +96,28 @@ def command(
     if sum(option is not None for option in (rate, users, stages)) > 1:
         raise click.UsageError("--rate, --users and --stages exclude one another: a run is an open loop of one rate, a closed loop, or stages")
     given = {
-        "rate": rate,
+        "rate": read("parse_rate", rate),
         "users": users,
-        "stages": _read("parse_steps", stages),
-        "duration_us": _microseconds(duration, "--duration"),
-        "warmup_us": _microseconds(warmup, "--warmup", zero=True),
-        "arrivals": _read("parse_arrivals", arrivals),
-        "batch_mix": _read("parse_batch_mix", batch_mix),
-        "shape_mix": _shapes(shape_mix),
+        "stages": read("parse_steps", stages),
+        "duration_us": microseconds(duration, "--duration"),
+        "warmup_us": microseconds(warmup, "--warmup", zero=True),
+        "arrivals": read("parse_arrivals", arrivals),
+        "batch_mix": read("parse_batch_mix", batch_mix),
+        "shape_mix": shapes(shape_mix),
         "data": data,
         "pool": pool,
-        "slo": _read("parse_slo", slo),
-        "deadline_us": _microseconds(deadline, "--deadline"),
+        "slo": read("parse_slo", slo),
+        "deadline_us": microseconds(deadline, "--deadline"),
         "seed": seed,
     }
     plan = _plan(target, scenario, model, url, {name: value for name, value in given.items() if value is not None}, find_max=find_max)
     outputs = LoadOutput.prepare(form, output, html, compare)
+    where.announce()
     if find_max:
         *before, measured = plan.stages
         return _find_max(plan, measured.rate, measured.seconds, sum(stage.seconds for stage in before), where.machines, metrics_url, outputs)
-    result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(plan))
+    with LiveLine(plan) as live:
+        result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=live.show)
     outputs.result(result)
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
 
@@ -126,13 +128,15 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
     from tritongen.report.load import format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
-        result = run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=_progress(probe))
-        click.echo(format_probe(result), err=outputs.form == "json")
-        return result
+        with LiveLine(probe) as live:
+            return run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=live.show)
 
-    found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run)
+    def tell(probe: Probe) -> None:
+        click.echo(format_probe(probe), err=outputs.form == "json")
+
+    found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run, tell=tell)
     outputs.found(found)
-    return 0 if found.rate else 1
+    return 0 if found.rate and found.complete else 1
 
 
 def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any], *, find_max: bool) -> LoadPlan:
@@ -148,59 +152,3 @@ def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any
     if scenario or model:
         raise click.UsageError(f"--{'scenario' if scenario else 'model'} is of a spec, and {target!r} is the name of a model: give the spec's file")
     return plan_for_model(target, given, url=url)
-
-
-def _read(parser: str, text: str | None) -> Any:
-    """What a parser of `spec.traffic` makes of an option that was given."""
-    if text is None:
-        return None
-    from tritongen.load.plan import read
-    from tritongen.spec import traffic
-
-    return read(getattr(traffic, parser), text)
-
-
-def _microseconds(text: str | None, option: str, *, zero: bool = False) -> int | None:
-    from tritongen.spec.units import parse_duration
-
-    if text is None:
-        return None
-    try:
-        length = 0 if zero and text == "0" else parse_duration(text)
-    except ValueError as error:
-        raise click.UsageError(f"{option}: {error}") from error
-    if not length and not zero:
-        raise click.UsageError(f"{option}: it must be above 0")
-    return length
-
-
-def _shapes(entries: Sequence[str]) -> dict[str, Any] | None:
-    """The mix of each input's sizes, by its name."""
-    mixes = {}
-    for entry in entries:
-        name, _, text = entry.partition("=")
-        if not name or not text:
-            raise click.UsageError(f"--shape-mix {entry!r}: write NAME=3x48x320, or NAME=3x48x320:70%,3x48x640:30%")
-        mixes[name] = _read("parse_shape_mix", text)
-    return mixes or None
-
-
-def _progress(plan: LoadPlan) -> Callable[[Progress], None]:
-    """What happens to workers, at once; and a line that is written over several times a second, on a terminal only."""
-    import sys
-
-    terminal = sys.stderr.isatty()
-
-    def show(progress: Progress) -> None:
-        from tritongen.load.result import measure
-
-        for text in progress.news:
-            click.echo(f"{_CLEAR if terminal else ''}{text}", err=True)
-        latest = progress.latest.total()
-        errors = sum(progress.recorder.messages.values())
-        if terminal and (latest.count or progress.elapsed_s < 0):
-            elapsed = max(progress.elapsed_s, 0.0)
-            text = f"\r{elapsed:6.1f} of {plan.length_s:g} s   p99 {measure(latest, 'p99'):8.2f} ms   under way {progress.under_way:4}   errors {errors}   "
-            click.echo(text, nl=False, err=True)
-
-    return show

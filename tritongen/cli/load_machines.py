@@ -34,6 +34,8 @@ class MachineOptions:
     master_bind_port: int
     expect_workers: int
     expect_workers_max_wait: str
+    web_host: str
+    web_port: int | None
 
     @property
     def max_wait_s(self) -> float:
@@ -51,12 +53,18 @@ class MachineOptions:
         from tritongen.load.engine import Machines
 
         workers = self.expect_workers if self.master else 0
-        return Machines(self.count, workers, self.master_bind_host, self.master_bind_port, self.max_wait_s)
+        return Machines(self.count, workers, self.master_bind_host, self.master_bind_port, self.max_wait_s, self.web_host, self.web_port or 0)
 
     @property
     def count(self) -> int:
         """Processes on this machine: one for each core that this process may use where that was asked for."""
         return self.processes if self.processes > 0 else len(os.sched_getaffinity(0))
+
+    def announce(self) -> None:
+        """Say where Locust's page is."""
+        if self.web_port is not None:
+            host = f"[{self.web_host}]" if ":" in self.web_host else self.web_host
+            click.echo(f"Locust's page: http://{host}:{self.web_port}", err=True)
 
     def work(self) -> None:
         """Be a worker until the master's run is over. Raises EnvironmentProblem."""
@@ -89,6 +97,10 @@ _OPTIONS = (
     ),
     click.option("--master-bind-host", default="*", show_default=True, help="With --master: the address to listen at."),
     click.option("--master-bind-port", type=click.IntRange(1, 65535), default=_DEFAULT_PORT, show_default=True, help="With --master: the port to listen at."),
+    click.option(
+        "--web-port", type=click.IntRange(1, 65535), metavar="PORT", help="Show Locust's own page with its (rounded) statistics there during the run."
+    ),
+    click.option("--web-host", default="127.0.0.1", show_default=True, help="With --web-port: the address of this machine that the page is at."),
     click.option("--worker", is_flag=True, help="Send what a master on another machine says, and nothing else: without SPEC|MODEL."),
     click.option("--master-host", default="127.0.0.1", show_default=True, help="With --worker: the master's address."),
     click.option("--master-port", type=click.IntRange(1, 65535), default=_DEFAULT_PORT, show_default=True, help="With --worker: the master's port."),
@@ -122,6 +134,8 @@ def _check(options: MachineOptions, others: dict[str, Any]) -> None:
         problems.append("a master sends nothing itself: leave out --processes here, and give it to the workers")
     if not options.master and not options.worker and (missed := sorted(said & _MASTERS_OWN)):
         problems.append(f"{_written(missed)} is about workers on other machines: add --master")
+    if options.web_port is None and "web_host" in said:
+        problems.append("--web-host says where Locust's page is: add --web-port")
     if options.processes == 0:
         problems.append("--processes 0 sends nothing: give a number from 1 on, or -1 for one a core")
     if problems:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import stat
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from tritongen.load.compare import Comparison, Earlier
     from tritongen.load.findmax import Found
     from tritongen.load.result import LoadResult
+
+
+_TRIED_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,23 @@ class LoadOutput:
         self._deliver(lambda: found_json(found), lambda: format_found(found), found.best or found.probes[-1].result, found)
 
     def _deliver(self, as_json: Callable[[], str], as_text: Callable[[], str], result: LoadResult, found: Found | None) -> None:
+        from tritongen.errors import InputError
+        from tritongen.load.patience import Patience
         from tritongen.report.load import format_comparison
 
         comparison = self._comparison(result)
+        with Patience():  # whatever is pressed: what was measured is kept
+            problems = _written(self._texts(as_json, result, comparison, found))
         click.echo(as_json() if self.form == "json" else as_text())
         if comparison is not None:
             click.echo(f"\n{format_comparison(comparison)}", err=self.form == "json")
+        for note in result.notes:
+            click.echo(f"note: {note}", err=True)
+        if problems:
+            raise InputError(problems)
+
+    def _texts(self, as_json: Callable[[], str], result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[tuple[Path, str]]:
+        """What is to be written where."""
         texts: list[tuple[Path, str]] = []
         if self.output is not None:
             texts.append((self.output, as_json() + "\n"))
@@ -84,7 +99,7 @@ class LoadOutput:
             from tritongen.report.load_html import load_page
 
             texts.append((self.html, load_page(result, comparison, found)))
-        _write(texts)
+        return texts
 
     def _comparison(self, result: LoadResult) -> Comparison | None:
         from tritongen.load.compare import compare
@@ -98,8 +113,15 @@ def _in_the_way(path: Path) -> list[Diagnostic]:
         return [_unwritable(path, "it is a folder", "give the path of a file")]
     if not path.parent.is_dir():
         return [_unwritable(path, f"there is no folder {path.parent}", f"make it: mkdir -p {path.parent}")]
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return [_unwritable(path, "this user may not write there", "choose another file, or allow it")]
+    try:
+        if path.exists():
+            with path.open("ab"):
+                return []
+        # Only a file that was made shows that one can be: on a disk that is read-only or full, permissions say nothing.
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name[:100]}.", dir=path.parent) as tried:
+            tried.write(bytes(_TRIED_BYTES))
+    except OSError as error:
+        return [_unwritable(path, str(error.strerror), "choose another file, or allow this user to write there")]
     return []
 
 
@@ -109,15 +131,23 @@ def _unwritable(path: Path, reason: str, hint: str) -> Diagnostic:
     return Diagnostic("TG421", f"the result cannot be written: {reason}", Location(str(path)), hint=hint)
 
 
-def _write(texts: list[tuple[Path, str]]) -> None:
-    """Write every file that can be written, and then say which could not."""
-    from tritongen.errors import InputError
+def _put(path: Path, text: str) -> None:
+    """One file, whole or not at all; what is no plain file, such as a pipe, is written into. Raises OSError."""
+    from tritongen.repository.writing import NEW_MODE, write_whole
 
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+    else:
+        write_whole(target, text.encode("utf-8"), mode=stat.S_IMODE(target.stat().st_mode) if target.exists() else NEW_MODE)
+
+
+def _written(texts: list[tuple[Path, str]]) -> list[Diagnostic]:
+    """Write every file that can be written, and say which could not."""
     problems = []
     for path, text in texts:
         try:
-            path.write_text(text, encoding="utf-8")
+            _put(path, text)
         except OSError as error:
             problems.append(_unwritable(path, str(error.strerror), "choose another file"))
-    if problems:
-        raise InputError(problems)
+    return problems

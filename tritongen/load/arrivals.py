@@ -6,9 +6,11 @@ scheduled instant. A closed loop waits for answers, so that a server that stands
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,8 +75,8 @@ def schedule(stages: Sequence[Stage], kind: ArrivalKind, *, seed: int = 0, share
         begin += stage.seconds
 
 
-def trace(lines: Sequence[str], stages: Sequence[Stage], *, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
-    """The arrivals of a trace: seconds from its beginning, one a line, ascending, comments after `#`. What lies beyond the stages is left out.
+def trace(lines: Sequence[str], stages: Sequence[Stage]) -> tuple[list[Arrival], int]:
+    """The arrivals of a trace: seconds from its beginning, one a line, ascending, comments after `#`; and how many lie beyond the stages, and are left out.
 
     Raises ValueError with the line that is no ascending number.
     """
@@ -82,7 +84,8 @@ def trace(lines: Sequence[str], stages: Sequence[Stage], *, share: int = 0, shar
     for stage in stages:
         total += stage.seconds
         ends.append(total)
-    last, position = 0.0, 0
+    found: list[Arrival] = []
+    last, beyond = 0.0, 0
     for number, line in enumerate(lines, 1):
         text = line.split("#", 1)[0].strip()
         if not text:
@@ -94,6 +97,17 @@ def trace(lines: Sequence[str], stages: Sequence[Stage], *, share: int = 0, shar
         if not last <= due < math.inf:
             raise ValueError(f"line {number} is {due:g}, and the times of a trace ascend from 0 (the one before is {last:g})")
         last = due
-        if due < total and position % shares == share:
-            yield Arrival(due, next(index for index, end in enumerate(ends) if due < end))
-        position += 1
+        if due < total:
+            found.append(Arrival(due, bisect.bisect_right(ends, due)))
+        else:
+            beyond += 1
+    return found, beyond
+
+
+def draws(parts: Sequence[float], *, seed: int = 0, share: int = 0) -> Callable[[], int]:
+    """What gives the index of each next request's model, drawn by the models' parts; the same for the same share of the same run."""
+    if len(parts) == 1:
+        return lambda: 0
+    *ends, total = itertools.accumulate(parts)
+    source = random.Random(f"{seed} {share} models")  # noqa: S311 - no secret
+    return lambda: bisect.bisect(ends, source.random() * total)

@@ -13,7 +13,6 @@ from pydantic_core import from_json
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import InputError
-from tritongen.load.plan import settings
 from tritongen.load.recorder import summary
 from tritongen.load.result import SCHEMA_VERSION, LoadResult
 from tritongen.sources import read_text
@@ -182,7 +181,7 @@ def compare(earlier: Earlier, path: Path, now: LoadResult) -> Comparison:
     notes += [] if earlier.complete else ["the earlier run did not come to its end"]
     notes += [f"this run is not valid: {reason}" for reason in now.invalid]
     notes += [] if now.complete else ["this run did not come to its end"]
-    differences = (*_differences(earlier.settings, settings(now.plan), ""), *_differences(earlier.versions, dict(now.versions), "versions"))
+    differences = (*_differences(earlier.settings, now.settings, ""), *_differences(earlier.versions, dict(now.versions), "versions"))
     return Comparison(str(path), earlier.started, tuple(figures), differences, tuple(notes))
 
 

@@ -136,6 +136,6 @@ class Crew:
             return
         self._begun = True
         go = {"instant": time.perf_counter() + LEAD_S, "boot": boot_id()}
-        self.write({"start": go["instant"], "senders": [member.name for member in self._members.values()]})
+        self.write({"start": go["instant"], "senders": {member.name: member.share for member in self._members.values()}})
         for worker in self._members:
             self.tell(worker, GO, go)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 END_S = 15.0
 """Seconds for Locust to end by itself when it is told to."""
+
+_LOOK_S = 0.05
+_REASON = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
+"""How the last line of a traceback begins."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Machines:
         workers: how many workers a master waits for that others start, on any machine; 0 where this machine sends.
         bind_host, bind_port: where the master listens for them.
         max_wait_s: how long it waits for the last of them.
+        web_host, web_port: where Locust's own page with its statistics is; port 0 for none.
     """
 
     processes: int = 1
@@ -32,6 +39,8 @@ class Machines:
     bind_host: str = "*"
     bind_port: int = 5557
     max_wait_s: float = 60.0
+    web_host: str = "127.0.0.1"
+    web_port: int = 0
 
     @property
     def shares(self) -> int:
@@ -40,7 +49,8 @@ class Machines:
 
     def options(self) -> Sequence[str]:
         """Locust's options for them."""
-        users = ["-u", str(self.shares), "-r", str(self.shares)]
+        page = ["--autostart", "--web-host", self.web_host, "--web-port", str(self.web_port)] if self.web_port else ["--headless"]
+        users = [*page, "-u", str(self.shares), "-r", str(self.shares)]
         wait = ["--expect-workers-max-wait", str(max(round(self.max_wait_s), 1))]
         if self.workers:
             listen = ["--master-bind-host", self.bind_host, "--master-bind-port", str(self.bind_port)]
@@ -62,7 +72,7 @@ def locust(folder: Path, options: Sequence[str], shares: int | None, tool_versio
 
     `shares`: how many workers the master waits for; None for what is a worker itself. `tool_version`: what master and workers must have in common.
     """
-    command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), "--headless", *options]
+    command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), *options]
     command += ["--only-summary", "--loglevel", "ERROR", "--host", "tritongen"]
     environment = {**os.environ, "TRITONGEN_LOAD_RUN": str(folder), "TRITONGEN_LOAD_VERSION": tool_version}
     if shares is not None:
@@ -75,23 +85,27 @@ def locust(folder: Path, options: Sequence[str], shares: int | None, tool_versio
         end(process)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Let it end; where it does not, kill it and its children."""
-    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+def end(process: subprocess.Popen[bytes], hurry: Callable[[], bool] = lambda: False) -> None:
+    """Let it end, and then kill whatever is left of it: senders that are stopped or lost are in its group, and would send on or wait for ever.
+
+    `hurry`: asked while it is waited for; True ends that.
+    """
+    with contextlib.suppress(ProcessLookupError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(END_S)
-    if process.returncode != 0:
-        # Also where it was killed: its workers are in its group, and would wait for it for a minute.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    limit = time.monotonic() + END_S
+    while process.poll() is None and time.monotonic() < limit and not hurry():
+        time.sleep(_LOOK_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def last_words(folder: Path) -> str:
-    """The end of what Locust wrote."""
+    """Why Locust ended: the exception that it wrote last, else the end of what it wrote."""
     log = (folder / "locust.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return " ".join(log[-3:])[:500]
+    reasons = [line for line in log if _REASON.match(line)]
+    return (reasons[-1] if reasons else " ".join(log[-3:]))[:500]
 
 
 def free_port() -> int:

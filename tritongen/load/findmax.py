@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritongen.load.arrivals import Stage
-from tritongen.load.histogram import Histogram
 from tritongen.load.plan import LoadPlan, problem
-from tritongen.load.result import LoadResult, measure
-from tritongen.spec.traffic import MOST_RATE
+from tritongen.load.recorder import Second
+from tritongen.load.result import LoadResult
+from tritongen.load.verdict import judged
+from tritongen.spec.traffic import MOST_RATE, Promises
 
 _PRECISION = 1.05
-_MOST_PROBES = 24
+_MOST_RATES = 24
+_TRIES = 3
+"""How often a rate is sent before this machine counts as too slow for it: it may have done something else for a moment."""
 _GROWTH = 1.5
 _WORTH = 0.5
+_WORTH_OF_DEADLINE = 0.05
+_SPREAD = 4.0
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One rate that was tried; `reasons` say why it was not kept, and are empty where it was. `by_generator`: this machine could not send it."""
+    """One run at one rate.
+
+    Attributes:
+        rate: requests a second.
+        result: the run.
+        reasons: why the rate was not kept; empty where it was.
+        by_generator: the sending side was the bottleneck.
+    """
 
     rate: float
     result: LoadResult
@@ -30,10 +43,17 @@ class Probe:
 
 @dataclass(frozen=True)
 class Found:
-    """The highest rate that was kept (0 where none was), and everything that was tried, in order."""
+    """What a search found.
+
+    Attributes:
+        rate: the highest rate that was kept; 0 where none was.
+        probes: everything that was tried, in order; a rate at which this machine was the bottleneck is there again.
+        complete: the search came to its end; False after Ctrl-C.
+    """
 
     rate: float
     probes: tuple[Probe, ...]
+    complete: bool = True
 
     @property
     def best(self) -> LoadResult | None:
@@ -41,54 +61,116 @@ class Found:
         return next((probe.result for probe in self.probes if probe.rate == self.rate and not probe.reasons), None)
 
     @property
+    def lowest_broken(self) -> float:
+        """The lowest rate above it that was not kept; infinite where none was tried. A run that was broken off says nothing about its rate."""
+        return min((probe.rate for probe in self._above), default=math.inf)
+
+    @property
+    def close(self) -> bool:
+        """Whether the highest rate is known within 5 %."""
+        return bool(self.rate) and self.lowest_broken / self.rate <= _PRECISION
+
+    @property
     def limited_by_generator(self) -> bool:
         """Whether higher rates failed only since this machine could not send them."""
-        above = [probe for probe in self.probes if probe.rate > self.rate]
-        return bool(above) and all(probe.by_generator for probe in above)
+        return bool(self._above) and all(probe.by_generator for probe in self._above)
+
+    @property
+    def _above(self) -> list[Probe]:
+        return [probe for probe in self.probes if probe.rate > self.rate and probe.result.complete]
 
 
-def find_max(plan: LoadPlan, *, first_rate: float, seconds: float, warmup_s: float, run: Callable[[LoadPlan], LoadResult]) -> Found:
-    """Search with runs of `seconds` each. Raises InputError (TG420) for a plan without an SLO.
+def find_max(
+    plan: LoadPlan,
+    *,
+    first_rate: float,
+    seconds: float,
+    warmup_s: float,
+    run: Callable[[LoadPlan], LoadResult],
+    tell: Callable[[Probe], None] = lambda probe: None,
+) -> Found:
+    """Search with runs of `seconds` each; `tell` is called with each. Raises InputError (TG420) for a plan without an SLO, or with a trace.
 
-    Starts at `first_rate`, doubles (or halves) until one rate is kept and another is not, and bisects until they are within 5 %.
+    Starts at `first_rate`, doubles (or halves) until one rate is kept and another is not, and bisects until they are within 5 %. Ctrl-C ends it with what was
+    found until then; before the first run has begun it goes on as KeyboardInterrupt.
     """
     if not plan.promises:
         raise problem("the highest rate that keeps an SLO needs one", "add --slo p99=20ms")
+    if plan.arrivals == "trace":
+        raise problem(
+            "the highest rate is searched by sending at one after another, and a trace has its own", "leave out --find-max, or use --arrivals poisson"
+        )
     probes: list[Probe] = []
-
-    def kept(rate: float) -> bool:
-        stages = (*((Stage(warmup_s, rate, rate, "warmup", measured=False),) if warmup_s else ()), Stage(seconds, rate, rate, f"{rate:g}/s"))
-        result = run(dataclasses.replace(plan, stages=stages, users=0))
-        reasons = (*result.invalid, *result.missed_slo(), *_growing(result))
-        probes.append(Probe(rate, result, reasons, bool(result.invalid) and not result.missed_slo()))
-        return not reasons
-
     low, high, rate = 0.0, 0.0, first_rate
-    while len(probes) < _MOST_PROBES and (not low or not high or high / low > _PRECISION):
-        if kept(rate):
-            low = rate
-        else:
+    while len({probe.rate for probe in probes}) < _MOST_RATES and (not low or not high or high / low > _PRECISION):
+        try:
+            tried = _tried(plan, rate, seconds, warmup_s, run)
+            for probe in tried:
+                probes.append(probe)
+                tell(probe)
+        except KeyboardInterrupt:
+            if not probes:
+                raise
+            return Found(low, tuple(probes), complete=False)
+        if not probes[-1].result.complete:
+            return Found(low, tuple(probes), complete=False)
+        if probes[-1].reasons:
             high = rate
-        if probes[-1].result.complete is False:
-            break
+        else:
+            low = rate
         rate = min(rate * 2, MOST_RATE) if not high else rate / 2 if not low else (low * high) ** 0.5
         if rate < 0.1 or (not high and low >= MOST_RATE):
             break
     return Found(low, tuple(probes))
 
 
+def _tried(plan: LoadPlan, rate: float, seconds: float, warmup_s: float, run: Callable[[LoadPlan], LoadResult]) -> Iterator[Probe]:
+    """The runs at one rate; the last one counts."""
+    warmup = (Stage(warmup_s, rate, rate, "warmup", measured=False),) if warmup_s else ()
+    stages = (*warmup, Stage(seconds, rate, rate, f"{rate:g}/s"))
+    for _ in range(_TRIES):
+        result = run(dataclasses.replace(plan, stages=stages, users=0, find_max=True))
+        yield Probe(rate, result, _reasons(result, rate), bool(result.overburdened))
+        if not result.overburdened or not result.complete:
+            return
+
+
+def _reasons(result: LoadResult, rate: float) -> tuple[str, ...]:
+    """Why a rate is not kept."""
+    if not result.complete and not result.trouble:
+        return ("it was broken off before its end",)
+    return (*result.invalid, *result.missed_slo(), *_other_rate(result, rate), *_growing(result))
+
+
+def _other_rate(result: LoadResult, rate: float) -> tuple[str, ...]:
+    """That something else than this rate was due, beyond what chance does to irregular arrivals: the standard deviation of n of them is sqrt(n)."""
+    expected = rate * result.measured_s
+    if abs(result.target_rate - rate) <= rate * max(_PRECISION - 1, _SPREAD / math.sqrt(max(expected, 1.0))):
+        return ()
+    return (f"{result.target_rate:.1f} requests/s were due in it, which is another rate",)
+
+
 def _growing(result: LoadResult) -> tuple[str, ...]:
     """Whether the tail of the second half is much above that of the first: a queue that grows breaks every promise in time."""
-    limits = [(name, limit) for load in result.plan.models for name, limit in load.slo.percentiles.items() if name.startswith("p")]
-    if not limits:
+    deadline_s = result.plan.deadline_s
+    name, worth = _tail([load.slo for load in result.plan.models], deadline_s)
+    middle = result.plan.begin_s + result.measured_s / 2
+    first, second = Second(), Second()
+    for number, entry in result.recorder.seconds.items():
+        (first if number + 0.5 < middle else second).merge(entry)
+    before, after = (judged(half.latencies, half.due - half.ok, name, deadline_s) for half in (first, second))
+    if before in (0, math.inf) or after <= _GROWTH * before or after <= worth:
         return ()
-    name, limit = max(limits, key=lambda entry: (float(entry[0][1:]), -entry[1]))
-    seconds = [second for _, second in sorted(result.recorder.seconds.items())]
-    half = len(seconds) // 2
-    first, second = Histogram(), Histogram()
-    for index, entry in enumerate(seconds):
-        (first if index < half else second).add(entry.latencies)
-    before, after = measure(first, name), measure(second, name)
-    if before and after > _GROWTH * before and after > _WORTH * limit:
-        return (f"{name} grows while the rate is held: {before:.2f} ms in the first half, {after:.2f} ms in the second",)
-    return ()
+    end = f"{after:.2f} ms in the second" if after < math.inf else f"{second.due - second.ok} of {second.due} requests without a good answer in the second"
+    return (f"{name} grows while the rate is held: {before:.2f} ms in the first half, {end}",)
+
+
+def _tail(promises: Sequence[Promises], deadline_s: float) -> tuple[str, float]:
+    """The percentile by which growth is judged, and the milliseconds from which on it matters: the highest that is promised, else p99."""
+    limits = [(name, limit) for each in promises for name, limit in each.percentiles.items()]
+    if percentiles := [(float(name[1:]), -limit, name) for name, limit in limits if name.startswith("p")]:
+        _, limit, name = max(percentiles)
+        return name, _WORTH * -limit
+    # A tail lies above the mean, and below the largest.
+    worths = [limit if name == "mean" else _WORTH * limit for name, limit in limits]
+    return "p99", min(worths, default=_WORTH_OF_DEADLINE * deadline_s * 1000)

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tritongen.load.recorder import Recorder
+from tritongen.load.unsent import accounted
 
 
 @dataclass
 class SenderState:
-    """One sender: its CPU seconds and the seconds that they are of, its requests without an answer, and whether it is over, or lost and since when."""
+    """One sender.
 
+    Attributes:
+        share: its share of the schedule.
+        cpu_s, wall_s: its CPU seconds, and the seconds that they are of.
+        under_way: its requests without an answer.
+        over, lost_at: whether it is over, or lost and since when.
+        lasted_s: for how long it sent, as its last report says; None where there was none.
+        told: the requests that it told of, by model and stage.
+    """
+
+    share: int = 0
     cpu_s: float = 0.0
     wall_s: float = 0.0
     under_way: int = 0
     over: bool = False
     lost_at: float | None = None
+    lasted_s: float | None = None
+    told: Counter[tuple[str, int]] = field(default_factory=Counter)
 
 
 @dataclass
@@ -66,9 +80,10 @@ class Follower:
                     break  # the rest is still being written
                 self._place += len(line)
                 data = json.loads(line)
-                if "recorder" in data:
-                    latest.merge(Recorder.from_json(data["recorder"]))
-                news += self._take(data)
+                measured = Recorder.from_json(data["recorder"]) if "recorder" in data else None
+                if measured is not None:
+                    latest.merge(measured)
+                news += self._take(data, measured)
         self.recorder.merge(latest)
         return latest, news
 
@@ -81,10 +96,14 @@ class Follower:
             if not sender.over and not any(f"sender {name}" in trouble for trouble in self.trouble)
         ]
 
-    def _take(self, data: Mapping[str, Any]) -> list[str]:
+    def lasted_s(self) -> float | None:
+        """For how long requests were sent, as the senders say that made their last report; None where none did."""
+        return max((sender.lasted_s for sender in self.senders.values() if sender.lasted_s is not None), default=None)
+
+    def _take(self, data: Mapping[str, Any], measured: Recorder | None) -> list[str]:
         if "start" in data:
             self.start = data["start"]
-            self.senders = {name: SenderState() for name in data["senders"]}
+            self.senders = {name: SenderState(share) for name, share in data["senders"].items()}
         elif "hello" in data:
             self.workers = data["have"]
             return [f"worker {data['hello']} is there ({self.workers} of {self.awaited})"] if self.awaited else []
@@ -94,12 +113,14 @@ class Follower:
         elif "refused" in data:
             return [f"worker {data['refused']} was turned away: {data['reason']}"]
         elif "sender" in data:
-            return self._of_sender(data["sender"], data)
+            return self._of_sender(data["sender"], data, measured)
         return []
 
-    def _of_sender(self, name: str, data: Mapping[str, Any]) -> list[str]:
+    def _of_sender(self, name: str, data: Mapping[str, Any], measured: Recorder | None) -> list[str]:
         sender = self.senders.get(name, SenderState())
-        if "recorder" in data:
+        if measured is not None:
+            sender.told.update(accounted(measured))
+            sender.lasted_s = data["lasted_s"]
             sender.cpu_s += data["cpu_s"]
             sender.wall_s += data["wall_s"]
             sender.under_way = data["under_way"]

@@ -6,6 +6,7 @@ twenty thousand that there are, a second of a run fills some hundred, and adding
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,6 +109,23 @@ class Samples:
         """For each percentile the largest value of the counter that holds it; 0 without samples."""
         if not self.counts.size:
             return [0] * len(wanted)
-        targets = [max(int(min(percentile, 100.0) * self.count / 100 + 0.5), 1) for percentile in wanted]
+        targets = [_rank(percentile, self.count) for percentile in wanted]
         places = np.searchsorted(np.cumsum(self.counts), targets)
         return [int(value) for value in (self.lowest + self.width - 1)[places]]
+
+    def percentile(self, wanted: float, *, slower: int = 0) -> float:
+        """One percentile of these samples and `slower` others, which are larger than any: infinite where it falls on one of those; 0 without samples."""
+        rank = _rank(wanted, self.count + slower)
+        if rank > self.count:
+            return math.inf if slower else 0.0
+        place = np.searchsorted(np.cumsum(self.counts), rank)
+        return float(self.lowest[place] + self.width[place] - 1)
+
+    def beyond(self, value: int) -> int:
+        """How many are larger than `value`, within the width of a counter."""
+        return int(self.counts[self.lowest > value].sum())
+
+
+def _rank(percentile: float, count: int) -> int:
+    """The place of a percentile among so many samples in ascending order, from 1 on."""
+    return max(int(min(percentile, 100.0) * count / 100 + 0.5), 1)

@@ -194,6 +194,9 @@ def _lead(environment: Environment, runner: Any) -> None:
                 leader.stop()
             leader.look({worker: node.state != STATE_MISSING for worker, node in runner.clients.items()} if many else {"local": True})
         runner.quit()
+        page: Any = environment.web_ui  # Locust types none of its methods
+        if page is not None:
+            page.stop()
 
     gevent.spawn(watch)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from tritongen.spec.scenarios import RANDOM
 
 MOST_POOL_BYTES = 1 << 30
 """Memory for the requests to one model in one process."""
+_TEXT_BYTES = 4
+"""A text takes at least its length in a request."""
 _MOST_PROBLEMS = 10
 
 Sizes = Mapping[str, Sequence[int]]
@@ -52,21 +55,41 @@ def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> list[Mapping[
     rng = np.random.default_rng(plan.seed)
     order = random.Random(plan.seed)  # noqa: S311 - no secret
     _check_rows(load, meta)
+    _check_inputs(load, meta)
     given = _given(load, meta, order)
     pool: list[Mapping[str, Array]] = []
     used, read = 0, _Reader(meta, given)
     for request in _requests(plan, load, meta, order):
+        if used + read.used + sum(_least_bytes(meta, tensor, request, given) for tensor in meta.inputs) > MOST_POOL_BYTES:
+            raise _too_large(plan, meta, len(pool))
         arrays = {tensor.name: _input(meta, tensor, request, given, read, rng) for tensor in meta.inputs}
         if read.problems:
             continue  # only to find what else cannot be read
         pool.append(prepare(meta, arrays).arrays)
         used += sum(map(array_bytes, pool[-1].values()))
         if used + read.used > MOST_POOL_BYTES:
-            hint = f"prepare fewer with --pool {max(len(pool) // 2, 1)}, or send smaller ones"
-            raise problem(f"{plan.pool} requests take more than {MOST_POOL_BYTES >> 30} GiB of memory", hint, model=meta.name)
+            raise _too_large(plan, meta, len(pool) - 1)
     if read.problems:
         raise InputError(read.problems[:_MOST_PROBLEMS])
     return pool
+
+
+def _too_large(plan: LoadPlan, meta: ModelMeta, fit: int) -> InputError:
+    most = f"{MOST_POOL_BYTES >> 30} GiB of memory"
+    if not fit:
+        return problem(f"a single request takes more than {most}", "send fewer rows, or smaller ones", model=meta.name)
+    return problem(f"{plan.pool} requests take more than {most}", f"prepare fewer with --pool {max(fit // 2, 1)}, or send smaller ones", model=meta.name)
+
+
+def _least_bytes(meta: ModelMeta, tensor: TensorMeta, request: _Request, given: _Given) -> int:
+    """What an input takes at least, computed before anything of that size is made."""
+    if tensor.name in given.values:
+        return array_bytes(given.values[tensor.name]) * request.rows
+    sizes = request.sizes.get(tensor.name, _item_shape(meta, tensor))
+    rows = request.rows if meta.max_batch_size else 1
+    size = 0 if -1 in sizes else math.prod(sizes) * rows * (tensor.dtype.itemsize or _TEXT_BYTES)
+    # Items of files may be smaller than what was asked for, and one for many requests.
+    return size if tensor.name not in given.items or size > MOST_POOL_BYTES else 0
 
 
 def _check_rows(load: ModelLoad, meta: ModelMeta) -> None:
@@ -74,6 +97,13 @@ def _check_rows(load: ModelLoad, meta: ModelMeta) -> None:
     if rows > max(meta.max_batch_size, 1):
         most = f"the model takes ({meta.max_batch_size})" if meta.max_batch_size else "a model takes that does not batch"
         raise problem(f"a batch of {rows} rows is more than {most}", "write a --batch-mix of smaller ones, or fewer `rows` of a Locust user", model=meta.name)
+
+
+def _check_inputs(load: ModelLoad, meta: ModelMeta) -> None:
+    unknown = sorted({name for sizes, _ in load.shape_mix for name in sizes} - meta.inputs_by_name.keys())
+    if unknown:
+        named, have = ", ".join(map(repr, unknown))[:200], ", ".join(meta.inputs_by_name)
+        raise problem(f"sizes are given of what is no input: {named}", f"the model's inputs are {have}", model=meta.name)
 
 
 def _requests(plan: LoadPlan, load: ModelLoad, meta: ModelMeta, order: random.Random) -> Iterator[_Request]:

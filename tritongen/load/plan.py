@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +13,12 @@ from typing import Any, Literal, TypeVar
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
 from tritongen.load.arrivals import Arrival, Stage, schedule, trace
-from tritongen.spec.traffic import Promises, Step, TrafficError, parse_steps
+from tritongen.spec.traffic import Promises, Step, TrafficError
 
 Arrivals = Literal["poisson", "constant", "trace"]
+
+MOST_USERS = 100_000
+"""Requests under way in a closed loop, of all processes together."""
 
 T = TypeVar("T")
 
@@ -71,6 +75,7 @@ class LoadPlan:
         deadline_s: seconds after its scheduled instant at which a request is given up.
         most_under_way: requests under way at once in one process; what is due beyond that is missed.
         seed: of the arrivals, the mixes, the random inputs and the order of files.
+        find_max: it is one run of a search for the highest rate.
     """
 
     models: tuple[ModelLoad, ...]
@@ -86,11 +91,17 @@ class LoadPlan:
     deadline_s: float = 10.0
     most_under_way: int = 1000
     seed: int = 0
+    find_max: bool = False
 
     @property
     def length_s(self) -> float:
         """Seconds of the whole run, the warmup included and the last answers not."""
         return sum(stage.seconds for stage in self.stages) if self.stages else self.warmup_s + self.seconds
+
+    @property
+    def begin_s(self) -> float:
+        """Seconds of the warmup, after which the measured time begins."""
+        return self.warmup_s if self.users else sum(stage.seconds for stage in self.stages if not stage.measured)
 
     @property
     def names(self) -> str:
@@ -138,9 +149,9 @@ def staged(steps: Sequence[Step], warmup_s: float) -> tuple[Stage, ...]:
     return (*([Stage(warmup_s, rate, rate, "warmup", measured=False)] if warmup_s > 0 else []), *stages)
 
 
-def parse_stages(text: str, warmup_s: float) -> tuple[Stage, ...]:
-    """Stages such as `100:30s,100-400:1m,400:30s`: a rate, or a rate that changes, and for how long. Raises InputError (TG420)."""
-    return staged(read(parse_steps, text), warmup_s)
+def traced(seconds: float, warmup_s: float) -> tuple[Stage, ...]:
+    """The stages of a trace, which has no rate of its own: 0 stands for it."""
+    return (*([Stage(warmup_s, 0.0, 0.0, "warmup", measured=False)] if warmup_s > 0 else []), Stage(seconds, 0.0, 0.0, "trace"))
 
 
 def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
@@ -150,13 +161,23 @@ def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arr
     """
     if plan.arrivals != "trace":
         return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
+    return itertools.islice(_traced(plan)[0], share, None, shares)
+
+
+def beyond(plan: LoadPlan) -> int:
+    """How many requests of a trace lie beyond the end of the run, and are not sent. Raises InputError as `arrivals_of` does."""
+    return _traced(plan)[1] if plan.arrivals == "trace" else 0
+
+
+def _traced(plan: LoadPlan) -> tuple[list[Arrival], int]:
+    """A trace's requests within the run, and how many lie beyond."""
     hint = "give a file with seconds from the beginning of the run, one a line, ascending"
     try:
         lines = Path(plan.trace).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise problem(f"the trace {plan.trace} cannot be read: {error}", hint) from error
     try:
-        return iter(list(trace(lines, plan.stages, share=share, shares=shares)))
+        return trace(lines, plan.stages)
     except ValueError as error:
         raise problem(f"{plan.trace}: {error}", hint) from error
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tritongen.load.errors_seen import ErrorsSeen
 from tritongen.load.histogram import Histogram, Samples
 
 PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -34,17 +35,30 @@ class Second:
     errors: int = 0
     latencies: Histogram = field(default_factory=Histogram)
 
+    def merge(self, other: Second) -> None:
+        """Add another one's requests."""
+        self.due += other.due
+        self.ok += other.ok
+        self.errors += other.errors
+        self.latencies.add(other.latencies)
+
 
 class Recorder:
-    """Latencies and counts of one process, or of many when others are added."""
+    """Latencies and counts of one process, or of many when others are added.
+
+    `last_ok_s` is when the last good answer came, in seconds from the run's beginning; below 0 before the first. `lag` is how late the loop of a sender woke up
+    that had nothing else to wait for: what `late` is to an open loop, also in a closed one.
+    """
 
     def __init__(self) -> None:
         self.histograms: dict[Key, Histogram] = {}
-        self.messages: Counter[tuple[str, str, str]] = Counter()
+        self.errors = ErrorsSeen()
         self.seconds: dict[int, Second] = {}
         self.sent: Counter[int] = Counter()
         self.missed: Counter[tuple[str, int]] = Counter()
         self.late = Histogram()
+        self.lag = Histogram()
+        self.last_ok_s = -1.0
 
     def add(self, key: Key, due_s: float, latency_s: float, late_s: float, message: str = "") -> None:
         """One request is over: how long after its scheduled instant it was answered, and how long after it was sent."""
@@ -61,9 +75,10 @@ class Recorder:
         if key.outcome == "ok":
             second.ok += 1
             second.latencies.record(latency_s)
+            self.last_ok_s = max(self.last_ok_s, due_s + latency_s)
         else:
             second.errors += 1
-            self.messages[key.model, key.outcome, message[:300]] += 1
+            self.errors.add(key.model, key.outcome, message)
 
     def miss(self, model: str, stage: int, due_s: float) -> None:
         """A request that was due was not sent: the run ended, or the generator could not."""
@@ -74,16 +89,19 @@ class Recorder:
         """Add what another process measured."""
         for key, histogram in other.histograms.items():
             self.histograms.setdefault(key, Histogram()).add(histogram)
-        self.messages.update(other.messages)
+        self.errors.merge(other.errors)
         self.sent.update(other.sent)
         self.missed.update(other.missed)
         self.late.add(other.late)
+        self.lag.add(other.lag)
+        self.last_ok_s = max(self.last_ok_s, other.last_ok_s)
         for number, theirs in other.seconds.items():
-            ours = self.seconds.setdefault(number, Second())
-            ours.due += theirs.due
-            ours.ok += theirs.ok
-            ours.errors += theirs.errors
-            ours.latencies.add(theirs.latencies)
+            self.seconds.setdefault(number, Second()).merge(theirs)
+
+    @property
+    def messages(self) -> Counter[tuple[str, str, str]]:
+        """How often requests failed by model, outcome and what was said; of a bounded number of kinds."""
+        return self.errors.messages()
 
     def missed_in(self, *, stage: int | None = None, model: str | None = None) -> int:
         """How many requests were never sent: of one stage or of all, of one model or of all."""
@@ -102,10 +120,12 @@ class Recorder:
         return json.dumps(
             {
                 "histograms": [[*key, histogram.to_plain()] for key, histogram in self.histograms.items()],
-                "messages": [[*key, count] for key, count in self.messages.items()],
+                "errors": list(self.errors),
                 "sent": list(self.sent.items()),
                 "missed": list(self.missed.items()),
                 "late": self.late.to_plain(),
+                "lag": self.lag.to_plain(),
+                "last_ok_s": self.last_ok_s,
                 "seconds": [[number, second.due, second.ok, second.errors, second.latencies.to_plain()] for number, second in self.seconds.items()],
             }
         )
@@ -116,9 +136,11 @@ class Recorder:
         data = json.loads(text)
         made = cls()
         made.histograms = {Key(*parts): Histogram.from_plain(encoded) for *parts, encoded in data["histograms"]}
-        made.messages = Counter({(model, kind, message): count for model, kind, message, count in data["messages"]})
+        for entry in data["errors"]:
+            made.errors.add(*entry)
         made.sent, made.missed = Counter(dict(data["sent"])), Counter({(model, stage): count for (model, stage), count in data["missed"]})
-        made.late = Histogram.from_plain(data["late"])
+        made.lag = Histogram.from_plain(data["lag"])
+        made.late, made.last_ok_s = Histogram.from_plain(data["late"]), float(data["last_ok_s"])
         for number, due, ok, errors, encoded in data["seconds"]:
             made.seconds[number] = Second(due, ok, errors, Histogram.from_plain(encoded))
         return made

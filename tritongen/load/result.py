@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritongen.load.histogram import Histogram, Samples
-from tritongen.load.plan import LoadPlan, ModelLoad, settings
-from tritongen.load.recorder import PERCENTILES, Recorder, summary
-from tritongen.load.serverside import PARTS, ServerSide
+from tritongen.load.histogram import Histogram
+from tritongen.load.limits import ModelFacts
+from tritongen.load.model_result import ModelResult, counted, failing
+from tritongen.load.plan import LoadPlan, settings
+from tritongen.load.recorder import Recorder, summary
+from tritongen.load.serverside import ServerSide
+from tritongen.load.verdict import lateness, slowness, stopped, unanswered
 
 SCHEMA_VERSION = 1
 _BUSY = 0.9
 _REACHED = 0.95
-_LATE_MS = 5.0
-_ADVICE = {
-    "queue": "More instances, or a larger batch, let fewer requests wait.",
-    "compute": "The model itself takes most of it: a faster precision or accelerator, or fewer threads fighting for cores.",
-    "outside": "Network and client take most of it: gRPC, smaller tensors, or a client nearer to the server.",
-}
+_SHORTEST_S = 0.5
+"""Of a shorter time, such as that of a sender without any user, starting and ending are most of it."""
 
 
 @dataclass(frozen=True)
@@ -35,97 +34,16 @@ class SenderUse:
     @property
     def share(self) -> float:
         """The part of one core that it used."""
-        return self.cpu_s / self.wall_s if self.wall_s else 0.0
+        return self.cpu_s / self.wall_s if self.wall_s >= _SHORTEST_S else 0.0
 
 
 @dataclass(frozen=True)
-class ModelResult:
-    """One model's part of a run.
+class Setup:
+    """How a run was made, beside its plan: sender processes of this machine, workers on others, the server's metrics page."""
 
-    Attributes:
-        load: what was sent to it, and what it must keep.
-        recorder: what was measured, of all models.
-        measured_s: seconds of the measured time.
-        server: what the server counted of it; None where it did not say.
-    """
-
-    load: ModelLoad
-    recorder: Recorder
-    measured_s: float
-    server: ServerSide | None = None
-
-    def latencies(self) -> Histogram:
-        """The latencies of requests that were answered."""
-        return self.recorder.total(key for key in self.recorder.histograms if (key.model, key.outcome) == (self.load.model, "ok"))
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Requests by outcome."""
-        return _counts(self.recorder, self.load.model)
-
-    @property
-    def missed(self) -> int:
-        """Requests that were due and never sent."""
-        return self.recorder.missed_in(model=self.load.model)
-
-    @property
-    def rate(self) -> float:
-        """Requests a second that were sent."""
-        return sum(self.counts.values()) / self.measured_s if self.measured_s else 0.0
-
-    @property
-    def error_rate(self) -> float:
-        """The part of all due requests that were not answered well; what was never sent counts as well."""
-        return _error_rate(self.counts, self.missed)
-
-    def missed_slo(self) -> tuple[str, ...]:
-        """What the SLO promises and the model did not keep, with both numbers."""
-        found, latencies = [], self.latencies()
-        for name, limit in self.load.slo.percentiles.items():
-            value = measure(latencies, name)
-            if not latencies.count or value > limit:
-                found.append(f"{name} is {value:.2f} ms, and {limit:g} ms were promised" if latencies.count else f"{name}: no request was answered")
-        limit_rate = self.load.slo.error_rate
-        if limit_rate is not None and self.error_rate > limit_rate:
-            found.append(f"the error rate is {self.error_rate:.3%}, and {limit_rate:.3%} were promised")
-        return tuple(found)
-
-    def split(self) -> Mapping[str, float]:
-        """Where an answered request's time went on average, in milliseconds: the server's `PARTS`, and `outside` for the network and the client.
-
-        Empty where the server did not say, or nothing was answered.
-        """
-        latencies = self.latencies()
-        if self.server is None or not latencies.count:
-            return {}
-        parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
-        return {**parts, "outside": max(measure(latencies, "mean") - sum(parts.values()), 0.0)}
-
-    def limits(self) -> str:
-        """One sentence about what limits the model, and what to try."""
-        parts = self.split()
-        if not parts:
-            return "The server did not say where its time went."
-        mean, outside = measure(self.latencies(), "mean"), parts["outside"]
-        queue, compute = parts["queue"], parts["compute_input"] + parts["compute_infer"] + parts["compute_output"]
-        largest = max(("queue", queue), ("compute", compute), ("outside", outside), key=lambda entry: entry[1])[0]
-        figures = f"Of {mean:.2f} ms on average, {queue:.2f} are spent in the queue, {compute:.2f} in the model, {outside:.2f} in network and client"
-        return f"{figures}. {_ADVICE[largest]}"
-
-    def data(self) -> dict[str, Any]:
-        """The part as plain data."""
-        return {
-            "model": self.load.model,
-            "version": self.load.version,
-            "requests": self.counts,
-            "missed": self.missed,
-            "rate": self.rate,
-            "error_rate": self.error_rate,
-            "latency_ms": summary(self.latencies()),
-            "server": None if self.server is None else {**dataclasses.asdict(self.server), "average_batch": self.server.average_batch},
-            "slo": {"from": self.load.slo_from, "missed": list(self.missed_slo()), "kept": not self.missed_slo()},
-            "limits": self.limits(),
-        }
+    processes: int = 1
+    workers: int = 0
+    metrics_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,6 +59,10 @@ class LoadResult:
         complete: the run came to its end.
         trouble: what went wrong with the run itself, in sentences.
         started: when it began, in ISO 8601.
+        facts: what was known of the models before the run, by model.
+        lasted_s: after how many seconds it was broken off, the warmup included; None where it was not.
+        setup: how it was made.
+        notes: what was asked for and left out, in sentences.
     """
 
     plan: LoadPlan
@@ -151,11 +73,26 @@ class LoadResult:
     complete: bool = True
     trouble: tuple[str, ...] = ()
     started: str = ""
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict)
+    lasted_s: float | None = None
+    setup: Setup = Setup()
+    notes: tuple[str, ...] = ()
 
     @property
     def measured_s(self) -> float:
-        """Seconds of the measured stages, or of the closed loop."""
-        return self.plan.seconds if self.plan.users else sum(stage.seconds for stage in self.plan.stages if stage.measured)
+        """Seconds of the measured stages, or of the closed loop; of a run that was broken off, those that it had."""
+        return max((self.plan.length_s if self.lasted_s is None else self.lasted_s) - self.plan.begin_s, 0.0)
+
+    def stage_seconds(self, index: int) -> float:
+        """Seconds of one stage; of a run that was broken off, those that it had."""
+        begin = sum(stage.seconds for stage in self.plan.stages[:index])
+        seconds = self.plan.stages[index].seconds
+        return seconds if self.lasted_s is None else min(max(self.lasted_s - begin, 0.0), seconds)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan, and how the run was made, as plain data."""
+        return {**settings(self.plan), **dataclasses.asdict(self.setup)}
 
     def latencies(self, stage: int | None = None) -> Histogram:
         """The latencies of requests that were answered, in microseconds: of one stage, or of all."""
@@ -164,12 +101,12 @@ class LoadResult:
     @property
     def counts(self) -> Mapping[str, int]:
         """Requests by outcome."""
-        return _counts(self.recorder)
+        return counted(self.recorder)
 
     @property
     def error_rate(self) -> float:
         """The part of all due requests that were not answered well; what was never sent counts as well."""
-        return _error_rate(self.counts, self.recorder.missed_in())
+        return failing(self.counts, self.recorder.missed_in())
 
     @property
     def rate(self) -> float:
@@ -183,34 +120,40 @@ class LoadResult:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Why the numbers say more about the generator than about the server; empty for a valid run."""
+        """Why the numbers say little about the server: it did not answer, or the sending side was the bottleneck; empty for a valid run."""
         reasons = list(self.trouble)
         sent, missed = sum(self.recorder.sent.values()), self.recorder.missed_in()
-        if not sent:
-            reasons.append("no request was answered in the measured time")
-        elif missed and sent / (sent + missed) < _REACHED:
+        if nothing := unanswered(self.counts, missed):
+            reasons.append(nothing)
+        elif silent := stopped(self.recorder, self.plan.begin_s, self.plan.begin_s + self.measured_s):
+            reasons.append(silent)
+        if missed and sent / (sent + missed) < _REACHED:
             reasons.append(f"{sent / (sent + missed):.0%} of the requests that were due were sent, which is less than {_REACHED:.0%}")
-        reasons += [
+        return (*reasons, *self.overburdened)
+
+    @property
+    def overburdened(self) -> tuple[str, ...]:
+        """Why the sending side was the bottleneck, whatever the server did; empty where it was not."""
+        reasons = [
             f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.share > _BUSY
         ]
-        if self.recorder.late.count and (late := measure(self.recorder.late, "p99")) > _LATE_MS:
-            reasons.append(f"one request in a hundred was sent {late:.1f} ms late or more: this machine is too busy; add --processes, or send from another one")
-        return tuple(reasons)
+        return (*reasons, *filter(None, [lateness(self.recorder.late) or slowness(self.recorder.lag)]))
 
     @property
     def models(self) -> tuple[ModelResult, ...]:
         """The run by model."""
-        return tuple(ModelResult(load, self.recorder, self.measured_s, self.servers.get(load.model)) for load in self.plan.models)
+        return tuple(
+            ModelResult(load, self.recorder, self.measured_s, self.plan.deadline_s, self.servers.get(load.model), self.facts.get(load.model))
+            for load in self.plan.models
+        )
 
     def missed_slo(self) -> tuple[str, ...]:
         """What the SLOs promise and the run did not keep, with both numbers; with the model where there are several."""
         return tuple(self._named(part, missed) for part in self.models for missed in part.missed_slo())
 
-    def limits(self) -> str:
-        """A sentence about what limits each model, and what to try."""
-        if self.invalid:
-            return f"The run is not valid: {self.invalid[0]}."
-        return " ".join(self._named(part, part.limits()) for part in self.models)
+    def limits(self) -> tuple[str, ...]:
+        """What limits each model, and what to try; with the model where there are several."""
+        return tuple(self._named(part, part.limits()) for part in self.models)
 
     def _named(self, part: ModelResult, sentence: str) -> str:
         return f"{part.load.model}: {sentence}" if len(self.plan.models) > 1 else sentence
@@ -227,11 +170,13 @@ class LoadResult:
             "schema": SCHEMA_VERSION,
             "started": self.started,
             "versions": dict(self.versions),
-            "settings": settings(self.plan),
+            "settings": self.settings,
             "loop": "closed" if self.plan.users else "open",
             "valid": not self.invalid,
             "invalid": list(self.invalid),
             "complete": self.complete,
+            "notes": list(self.notes),
+            "measured_s": self.measured_s,
             "target_rate": self.target_rate,
             "rate": self.rate,
             "requests": self.counts,
@@ -239,6 +184,7 @@ class LoadResult:
             "error_rate": self.error_rate,
             "latency_ms": summary(self.latencies()),
             "late_ms": summary(recorder.late),
+            "lag_ms": summary(recorder.lag),
             "stages": [
                 {**stage, "sent": recorder.sent[index], "missed": recorder.missed_in(stage=index), "latency_ms": summary(self.latencies(index))}
                 for index, stage in enumerate(stages)
@@ -254,32 +200,5 @@ class LoadResult:
             ],
             "senders": [{"name": sender.name, "cpu_s": sender.cpu_s, "wall_s": sender.wall_s} for sender in self.senders],
             "slo": {"missed": list(self.missed_slo()), "kept": not self.missed_slo()},
-            "limits": self.limits(),
+            "limits": " ".join(self.limits()),
         }
-
-
-def _counts(recorder: Recorder, model: str | None = None) -> dict[str, int]:
-    """Requests by outcome: of one model, or of all."""
-    found: dict[str, int] = {}
-    for key, histogram in recorder.histograms.items():
-        if model in (None, key.model):
-            found[key.outcome] = found.get(key.outcome, 0) + histogram.count
-    return found
-
-
-def _error_rate(counts: Mapping[str, int], missed: int) -> float:
-    due = sum(counts.values()) + missed
-    return 1 - counts.get("ok", 0) / due if due else 0.0
-
-
-def measure(latencies: Histogram, name: str) -> float:
-    """A measure such as `p99`, `mean` or `max`, in milliseconds; 0 without samples."""
-    samples = Samples.of(latencies)
-    if name == "mean":
-        return samples.mean / 1000
-    return samples.percentiles([100.0 if name == "max" else float(name[1:])])[0] / 1000
-
-
-def percentiles(histogram: Histogram) -> Sequence[tuple[str, float]]:
-    """The usual percentiles and the largest value, in milliseconds."""
-    return [*((f"p{value:g}", measure(histogram, f"p{value:g}")) for value in PERCENTILES), ("max", measure(histogram, "max"))]

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import math
+import os
+import platform
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
-
-import urllib3
 
 from tritongen.client import Client
-from tritongen.client.endpoint import parse_url
+from tritongen.client.requests import array_bytes
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import EnvironmentProblem, InferenceError, InputError, MissingExtra
-from tritongen.load.engine import END_S, HERE, Machines, last_words, locust
+from tritongen.load.connections import allow_connections
+from tritongen.load.engine import END_S, HERE, Machines, end, last_words, locust
 from tritongen.load.follow import Follower
+from tritongen.load.limits import ModelFacts
+from tritongen.load.patience import Patience
 from tritongen.load.payloads import make_pool
-from tritongen.load.plan import LoadPlan, arrivals_of
+from tritongen.load.plan import LoadPlan, arrivals_of, beyond
 from tritongen.load.recorder import Recorder
-from tritongen.load.result import LoadResult, SenderUse
-from tritongen.load.serverside import ServerSide, difference, gauges_of
+from tritongen.load.result import LoadResult, SenderUse, Setup
+from tritongen.load.unsent import unsent
+from tritongen.load.watch import ServerWatch
 
 _POLL_S = 0.1
 _PATIENCE = 4.0
@@ -87,65 +90,97 @@ def run_load(
     with Client(plan.url, deadline_s=10) as client, tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
         folder = Path(name)
         # Senders prepare the same, some of them on slower machines.
-        limits = _Limits(machines.max_wait_s + _START_S + _PATIENCE * _prepared_s(client, plan), plan.length_s + plan.deadline_s + END_S)
+        begin = time.perf_counter()
+        facts = _prepared(client, plan, machines)
+        limits = _Limits(machines.max_wait_s + _START_S + _PATIENCE * (time.perf_counter() - begin), plan.length_s + plan.deadline_s + END_S)
         (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         follower = Follower(folder / "reports.jsonl", machines.workers)
         follower.reports.touch()
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        watch = _ServerWatch(client, plan, metrics_url or f"http://{_metrics_host(plan)}:8002/metrics")
-        complete = True
+        watch, complete, lasted_s = ServerWatch(client, plan, metrics_url), True, None
         with locust(folder, machines.options(), machines.shares, tool_version) as process:
             try:
                 _follow(process, follower, watch, limits, progress)
             except KeyboardInterrupt:
-                complete = False
-                follower = _break_off(process, folder)
-        if complete and follower.start is None and not follower.trouble:
+                with Patience() as patience:
+                    complete, until_s = False, max(follower.elapsed_s, 0.0)
+                    follower = _break_off(process, folder, patience)
+                    lasted_s = min(until_s if (told := follower.lasted_s()) is None else told, plan.length_s)
+                    end(process, patience.hurry)
+            watch.finish(follower.elapsed_s)
+        if complete and follower.start is None:
             raise _never_begun(process, follower, machines)
-        trouble = (*follower.trouble, *follower.lost())
+        _count_unsent(plan, follower, machines.shares, plan.length_s if lasted_s is None else lasted_s)
+        trouble = (*follower.trouble, *follower.lost(), *(_ended_early(plan, follower) if complete else ()))
         return LoadResult(
             plan,
             follower.recorder,
             tuple(SenderUse(name, sender.cpu_s, sender.wall_s) for name, sender in sorted(follower.senders.items())),
             watch.result(),
-            {**({"tritongen": tool_version} if tool_version else {}), "locust": importlib.metadata.version("locust"), **_server_version(client)},
+            {**({"tritongen": tool_version} if tool_version else {}), **_versions(client)},
             complete and not trouble,
             trouble,
             started,
+            facts,
+            lasted_s,
+            Setup(machines.processes if not machines.workers else 0, machines.workers, watch.metrics_url),
+            (*_left_out(plan), *watch.notes()),
         )
 
 
-def _prepared_s(client: Client, plan: LoadPlan) -> float:
-    """Make what senders will make, so that everything that is wrong is said at once and before the run; the seconds that it took. Raises InputError."""
-    begin = time.perf_counter()
+def _prepared(client: Client, plan: LoadPlan, machines: Machines) -> dict[str, ModelFacts]:
+    """Make what senders will make, so that everything that is wrong is said at once and before the run; what is known of it, by model. Raises InputError."""
+    found: dict[str, ModelFacts] = {}
     problems: list[Diagnostic] = []
     try:
         arrivals_of(plan)
+        if not machines.workers:
+            allow_connections(plan, math.ceil(plan.users / machines.processes))
     except InputError as error:
         problems += error.diagnostics
     for load in plan.models:
         try:
-            make_pool(plan, load, client.meta(load.model, load.version))
+            meta = client.meta(load.model, load.version)
+            pool = make_pool(plan, load, meta)
+            found[load.model] = ModelFacts(meta.max_batch_size, sum(array_bytes(array) for arrays in pool for array in arrays.values()) / len(pool))
         except InputError as error:
             problems += error.diagnostics
     if problems:
         raise InputError(problems)
-    return time.perf_counter() - begin
+    return found
 
 
-def _metrics_host(plan: LoadPlan) -> str:
-    host = parse_url(plan.url).host
-    return f"[{host}]" if ":" in host else host
+def _versions(client: Client) -> Mapping[str, str]:
+    """Versions of what takes part, and what machine this is."""
+    found = {name: importlib.metadata.version(name) for name in ("locust", "grpcio")}
+    found.update(python=platform.python_version(), platform=platform.platform(), cores=str(len(os.sched_getaffinity(0))))
+    with contextlib.suppress(InferenceError):
+        found["triton"] = str(client.metadata(deadline_s=2).get("version", "?"))
+    return found
 
 
-def _server_version(client: Client) -> Mapping[str, str]:
-    try:
-        return {"triton": str(client.metadata(deadline_s=2).get("version", "?"))}
-    except InferenceError:
-        return {}
+def _left_out(plan: LoadPlan) -> tuple[str, ...]:
+    """What was asked for and not sent, in sentences."""
+    if not (count := beyond(plan)):
+        return ()
+    return (f"{count} requests of the trace {plan.trace} lie beyond the {plan.length_s:g} s of the run, and were not sent: give a longer --duration",)
 
 
-def _follow(process: subprocess.Popen[bytes], follower: Follower, watch: _ServerWatch, limits: _Limits, progress: Callable[[Progress], None]) -> None:
+def _count_unsent(plan: LoadPlan, follower: Follower, shares: int, until_s: float) -> None:
+    """What senders that made no last report had still to send was due, too."""
+    for sender in follower.senders.values() if not plan.users else ():
+        if sender.lasted_s is None:
+            for model, stage, due_s in unsent(plan, sender.share, shares, sender.told, until_s):
+                follower.recorder.miss(model, stage, due_s)
+
+
+def _ended_early(plan: LoadPlan, follower: Follower) -> Iterator[str]:
+    lasted_s = follower.lasted_s()
+    if lasted_s is not None and lasted_s < plan.length_s:
+        yield f"the run was stopped after {lasted_s:.1f} s of {plan.length_s:g} s"
+
+
+def _follow(process: subprocess.Popen[bytes], follower: Follower, watch: ServerWatch, limits: _Limits, progress: Callable[[Progress], None]) -> None:
     """Read what the senders say until they are done, and look at the server at the right moments. What does not end in time is in the follower's trouble."""
     begin = time.monotonic()
     while True:
@@ -162,71 +197,32 @@ def _follow(process: subprocess.Popen[bytes], follower: Follower, watch: _Server
         if follower.elapsed_s > limits.end_s:
             follower.trouble.append("the run did not end in time")
             return
-        time.sleep(_POLL_S)
+        time.sleep(watch.pause(follower.elapsed_s, _POLL_S))
 
 
-def _break_off(process: subprocess.Popen[bytes], folder: Path) -> Follower:
-    """End a run early, with the last reports of its senders; everything is read again, since what was being read may have been read in half."""
+def _break_off(process: subprocess.Popen[bytes], folder: Path, patience: Patience) -> Follower:
+    """End a run early, with the last reports of its senders, unless people are in a hurry; all is read again, since a report may have been read in half."""
     (folder / "stop").touch()
     end, follower = time.monotonic() + END_S, Follower(folder / "reports.jsonl")
     while True:
         ended = process.poll() is not None
         follower.read()
-        if ended or follower.over or follower.start is None or time.monotonic() > end:
+        if ended or follower.over or follower.start is None or time.monotonic() > end or patience.hurry():
             return follower
         time.sleep(_POLL_S)
 
 
 def _never_begun(process: subprocess.Popen[bytes], follower: Follower, machines: Machines) -> EnvironmentProblem:
     """Why there is no run."""
+    said = last_words(follower.reports.parent)
+    if follower.trouble:
+        return EnvironmentProblem(f"the run did not begin: {'; '.join(follower.trouble)}", hint=f"Locust's last words were: {said}" if said else "")
+    if "in use" in said or "bind" in said:
+        return EnvironmentProblem(f"Locust cannot listen: {said}", hint="choose another port with --master-bind-port or --web-port, or end what has it")
     if machines.workers and follower.workers < machines.workers:
         port = machines.bind_port
         return EnvironmentProblem(
             f"{follower.workers} of {machines.workers} workers came within {machines.max_wait_s:g} s",
             hint=f"start each with `tritongen load --worker --master-host HOST --master-port {port}`, where HOST is this machine; port {port} must be open",
         )
-    return EnvironmentProblem(f"Locust ended with status {process.returncode} before the run began: {last_words(follower.reports.parent)}")
-
-
-class _ServerWatch:
-    """The server's statistics at the beginning and the end of the measured time, and its gauges in between."""
-
-    def __init__(self, client: Client, plan: LoadPlan, metrics_url: str) -> None:
-        self._client, self._plan, self._metrics_url = client, plan, metrics_url
-        self._before: dict[str, Any] | None = None
-        self._gauges: dict[str, dict[str, float]] = {load.model: {} for load in plan.models}
-        self._looking: threading.Thread | None = None
-        self._next_look = 0.0
-        self._warmup_s = plan.warmup_s if plan.users else sum(stage.seconds for stage in plan.stages if not stage.measured)
-        self._http = urllib3.PoolManager(retries=False, timeout=2.0)
-
-    def look(self, elapsed_s: float) -> None:
-        """Take what is due at this moment."""
-        if elapsed_s >= self._warmup_s and self._before is None:
-            self._before = self._statistics()
-        if elapsed_s >= self._warmup_s and elapsed_s >= self._next_look and (self._looking is None or not self._looking.is_alive()):
-            self._next_look = elapsed_s + 1.0
-            self._looking = threading.Thread(target=self._look_at_gauges, daemon=True)
-            self._looking.start()
-
-    def result(self) -> dict[str, ServerSide]:
-        """What changed, by model; without those of which the server did not say it."""
-        before, after = self._before or {}, self._statistics() if self._before else {}
-        self._http.clear()
-        return {model: difference(before[model], after[model], self._gauges[model]) for model in before if model in after}
-
-    def _statistics(self) -> dict[str, Any]:
-        found = {}
-        for load in self._plan.models:
-            with contextlib.suppress(InferenceError, InputError):
-                found[load.model] = self._client.statistics(load.model, load.version, deadline_s=5)
-        return found
-
-    def _look_at_gauges(self) -> None:
-        try:
-            page = self._http.request("GET", self._metrics_url).data.decode("utf-8", "replace")
-        except urllib3.exceptions.HTTPError:
-            return
-        for model, gauges in self._gauges.items():
-            for name, value in gauges_of(page, model).items():
-                gauges[name] = max(gauges.get(name, 0.0), value)
+    return EnvironmentProblem(f"Locust ended with status {process.returncode} before the run began: {said}")

@@ -8,15 +8,13 @@ run, or early when its standard input is closed: whoever started it ends the run
 from __future__ import annotations
 
 import asyncio
-import bisect
 import gc
 import itertools
 import json
 import math
-import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +22,16 @@ from tritongen.client.aio import AsyncClient
 from tritongen.client.calls import Infer
 from tritongen.client.endpoint import parse_url
 from tritongen.errors import TritongenError
-from tritongen.load.arrivals import Arrival
+from tritongen.load.arrivals import Arrival, draws
 from tritongen.load.clock import Timer
+from tritongen.load.connections import allow_connections, most_connections
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Key, Recorder
-from tritongen.load.wire import Pool, open_pool
+from tritongen.load.wire import Outcome, Pool, open_pool
 
 TICK_S = 0.5
+_LOOK_S = 0.02
 _LONGEST_LINE = 2**26
 _GRACE_S = 0.5
 
@@ -45,18 +45,18 @@ class Report:
         cpu_s: CPU seconds of the process in it.
         wall_s: its length.
         under_way: requests without an answer at its end.
-        done: nothing more will come.
+        lasted_s: in the last report, for how long requests were sent, from the run's beginning; None in those before.
     """
 
     recorder: Recorder
     cpu_s: float
     wall_s: float
     under_way: int
-    done: bool
+    lasted_s: float | None
 
     def data(self) -> dict[str, Any]:
         """The same as plain data."""
-        return {"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "done": self.done}
+        return {"recorder": self.recorder.to_json(), "cpu_s": self.cpu_s, "wall_s": self.wall_s, "under_way": self.under_way, "lasted_s": self.lasted_s}
 
 
 class Sender:
@@ -71,14 +71,17 @@ class Sender:
         self._recorder = Recorder()
         self._under_way: set[asyncio.Task[None]] = set()
         self._prepared: list[Iterator[Any]] = []
-        self._pick = _draws([load.part for load in plan.models], f"{plan.seed} {share}")
+        self._pick = draws([load.part for load in plan.models], seed=plan.seed, share=share)
+        self._most = most_connections(plan, self._users)
+        self._broken_off_s: float | None = None
         self._reported_cpu, self._reported_wall = time.process_time(), time.perf_counter()
 
     async def run(self, orders: asyncio.StreamReader) -> None:
         """Prepare everything, wait for the start, send, and report until the last answer is there."""
         async with AsyncClient(self.plan.url) as client:
             metas = [await client.meta(load.model, load.version) for load in self.plan.models]
-        async with open_pool(parse_url(self.plan.url), limit=self.plan.most_under_way) as pool:
+        allow_connections(self.plan, self._users)
+        async with open_pool(parse_url(self.plan.url), limit=self._most) as pool:
             for load, meta in zip(self.plan.models, metas, strict=True):
                 payloads = make_pool(self.plan, load, meta)
                 inputs = (tuple((meta.inputs_by_name[name], array) for name, array in arrays.items()) for arrays in payloads)
@@ -93,17 +96,20 @@ class Sender:
             if not instant:
                 return
             self.start = float(instant)
-            reporting = asyncio.ensure_future(self._report())
+            background = [asyncio.ensure_future(each) for each in (self._report(), self._watch_lag())]
             stopping = asyncio.ensure_future(orders.read())
             sending = asyncio.ensure_future(self._closed_loop(pool) if self.plan.users else self._open_loop(pool))
             await asyncio.wait([sending, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                self._broken_off_s = max(time.perf_counter() - self.start, 0.0)
             if sending.done() and self._under_way:
                 answering = asyncio.ensure_future(asyncio.wait(set(self._under_way)))
                 await asyncio.wait([stopping, answering], timeout=self.plan.deadline_s + _GRACE_S, return_when=asyncio.FIRST_COMPLETED)
                 answering.cancel()
-            for task in (sending, reporting, stopping, *self._under_way):
+            tasks = [sending, stopping, *background, *self._under_way]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, reporting, stopping, *self._under_way, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             self._emit(done=True)
             if sending.done() and not sending.cancelled():
                 sending.result()
@@ -160,10 +166,25 @@ class Sender:
     async def _send(self, pool: Pool, model: int, arrival: Arrival, instant: float) -> None:
         prepared = next(self._prepared[model])
         sent = time.perf_counter()
-        answer = await pool.send(prepared, max(instant + self.plan.deadline_s - sent, 0.001))
+        try:
+            answer = await pool.send(prepared, max(instant + self.plan.deadline_s - sent, 0.001))
+        except asyncio.CancelledError:
+            self._record(model, arrival, Outcome.UNFINISHED, time.perf_counter() - instant, sent - instant, "it was under way when the run was broken off")
+            raise
+        outcome, error = answer.judged
+        self._record(model, arrival, outcome, answer.received_s - instant, sent - instant, error)
+
+    def _record(self, model: int, arrival: Arrival, outcome: Outcome, latency_s: float, late_s: float, error: str) -> None:
         if self._is_measured(arrival.stage):
-            key = Key(self.plan.models[model].model, self.protocol, arrival.stage, answer.outcome.value)
-            self._recorder.add(key, arrival.due_s, answer.received_s - instant, sent - instant, answer.error)
+            key = Key(self.plan.models[model].model, self.protocol, arrival.stage, outcome.value)
+            self._recorder.add(key, arrival.due_s, latency_s, late_s, error)
+
+    async def _watch_lag(self) -> None:
+        """How late this process wakes up. asyncio's own timers are up to a millisecond late, which is little beside what makes a run invalid."""
+        await asyncio.sleep(max(self.start + self.plan.begin_s - time.perf_counter(), 0))
+        while (now := time.perf_counter()) < self.start + self.plan.length_s:
+            await asyncio.sleep(_LOOK_S)
+            self._recorder.lag.record(time.perf_counter() - now - _LOOK_S)
 
     async def _report(self) -> None:
         # From the start on: the time that is waited for it would make a sender look less busy than it is.
@@ -177,18 +198,10 @@ class Sender:
         """Write what came since the last report, with the CPU that it took: the last one is of less than a tick, in which much may have been sent."""
         cpu, wall = time.process_time(), time.perf_counter()
         recorder, self._recorder = self._recorder, Recorder()
-        report = Report(recorder, cpu - self._reported_cpu, wall - self._reported_wall, len(self._under_way), done)
+        lasted_s = None if not done else self.plan.length_s if self._broken_off_s is None else self._broken_off_s
+        report = Report(recorder, cpu - self._reported_cpu, wall - self._reported_wall, len(self._under_way), lasted_s)
         self._reported_cpu, self._reported_wall = cpu, wall
         _say(report.data())
-
-
-def _draws(parts: Sequence[float], seed: str) -> Callable[[], int]:
-    """What gives the index of each request's model, drawn by the models' parts."""
-    if len(parts) == 1:
-        return lambda: 0
-    *ends, total = itertools.accumulate(parts)
-    source = random.Random(f"{seed} models")  # noqa: S311 - no secret
-    return lambda: bisect.bisect(ends, source.random() * total)
 
 
 def _say(data: Mapping[str, Any]) -> None:

@@ -15,6 +15,15 @@ _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
+class Window:
+    """A span of time, in seconds from the run's beginning. `whole`: the server still answered at its end, and had answered every request."""
+
+    begin_s: float = 0.0
+    end_s: float = 0.0
+    whole: bool = True
+
+
+@dataclass(frozen=True)
 class ServerSide:
     """One model over a span of time, added up over its versions.
 
@@ -27,6 +36,7 @@ class ServerSide:
         batches: how often each batch size ran.
         cache_hits, cache_misses: of the response cache.
         gauges: the largest value seen of some gauges: pending requests, GPU use (0 to 1) and memory (bytes).
+        window: the time that it is about.
     """
 
     requests: int
@@ -38,6 +48,7 @@ class ServerSide:
     cache_hits: int = 0
     cache_misses: int = 0
     gauges: Mapping[str, float] = field(default_factory=dict)
+    window: Window = Window()
 
     @property
     def average_batch(self) -> float:
@@ -45,7 +56,9 @@ class ServerSide:
         return self.inferences / self.executions if self.executions else 0.0
 
 
-def difference(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], gauges: Mapping[str, float] | None = None) -> ServerSide:
+def difference(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], gauges: Mapping[str, float] | None = None, window: Window = Window()
+) -> ServerSide:
     """What happened between two answers of the statistics endpoint about one model. A version that was loaded in between counts from zero."""
     first, last = _sums(before), _sums(after)
     delta = {key: max(last.get(key, 0) - first.get(key, 0), 0) for key in last}
@@ -64,6 +77,7 @@ def difference(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str,
         int(delta.get(("cache_hit", "count"), 0)),
         int(delta.get(("cache_miss", "count"), 0)),
         gauges or {},
+        window,
     )
 
 

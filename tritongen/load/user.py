@@ -10,8 +10,9 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -78,11 +79,37 @@ class _TritonUser(User):
     deadline_s: float = 10.0
     client: Client | None = None
 
-    def on_start(self) -> None:
-        """Connects, and with the first user of a process prepares payloads and checks that requests do not wait for one another.
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        # Around the methods of the whole class, whoever overrides them: without super() in one of them, users would send nothing, and the test would pass.
+        self.__dict__.update(on_start=partial(self._begin, self.on_start), on_stop=partial(self._end, self.on_stop))
+
+    def _begin(self, own: Callable[[], None]) -> None:
+        """Connects, and with the first user of a process prepares payloads and checks that requests do not wait for one another; then calls its own on_start.
 
         Where the test cannot be run, its reason is logged, and the run ends with exit code 2 (wrong input) or 3 (server, model or machine).
         """
+        self._set_up()
+        with ExitStack() as failed:
+            failed.callback(self._close)
+            own()
+            failed.pop_all()
+
+    def _end(self, own: Callable[[], None]) -> None:
+        """Calls its own on_stop, unless nothing was begun, and closes the connection."""
+        try:
+            if self.client is not None:
+                own()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """An open channel of gRPC's would keep the process from ending."""
+        if self.client is not None:
+            self.client.close()
+            self.client = None
+
+    def _set_up(self) -> None:
         test = _test_of(self.environment)
         try:
             with test.lock:
@@ -100,12 +127,6 @@ class _TritonUser(User):
                 _refuse(self, error)
             # What ends a user here quietly: Locust logs a traceback for its own StopUser.
             raise GreenletExit from error
-
-    def on_stop(self) -> None:
-        """Closes the connection. An open channel of gRPC's would keep the process from ending."""
-        if self.client is not None:
-            self.client.close()
-            self.client = None
 
     def infer(self, inputs: Values | None = None, *, name: str = "", **options: Any) -> Result | None:
         """Sends one request and reports it to Locust; its result, or None where it failed.
@@ -198,7 +219,7 @@ class TritonGrpcUser(_TritonUser):
         pool: how many different requests are prepared before the first one is sent.
         seed: of random values.
         deadline_s: seconds after which a request is given up.
-        client: the user's own connection, from on_start to on_stop.
+        client: the user's own connection, open in on_start, tasks and on_stop; these may be overridden without calling `super()`.
     """
 
     abstract = True

@@ -56,7 +56,7 @@ def run_worker(host: str, port: int, *, tool_version: str, processes: int = 1, m
 
     Raises EnvironmentProblem where no master answers in time, turns this worker away, or is gone before the run is over.
     """
-    options = ["--worker", "--master-host", host, "--master-port", str(port), *(["--processes", str(processes)] if processes > 1 else [])]
+    options = ["--headless", "--worker", "--master-host", host, "--master-port", str(port), *(["--processes", str(processes)] if processes > 1 else [])]
     with tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
         folder = Path(name)
         reports = folder / "reports.jsonl"

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 720, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 12, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 18, 44
 _POINTS_WITH_WORDS = 150
 """Up to so many points of a line say their values under the pointer; more would be too close to be met."""
+_DEEPEST = 0.45
+"""Opacity of the deepest shade, on which lines and words are still read."""
 _WIDE_ENOUGH = 0.08
 """A part of a bar that is narrower than this part of it has no room for its name."""
 
@@ -35,6 +37,16 @@ class Series:
     points: Sequence[tuple[float, float | None]]
     marked: bool = False
     labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Shade:
+    """From one value to another: `depth` from 0, which is not seen, to 1; `words` under the pointer."""
+
+    begin: float
+    end: float
+    depth: float
+    words: str
 
 
 def linear(title: str, low: float, high: float, *, exact: bool = False) -> Scale:
@@ -87,7 +99,16 @@ def number(value: float) -> str:
     return f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
 
 
-def line_chart(title: str, x: Scale, y: Scale, series: Sequence[Series], *, limits: Sequence[tuple[float, str]] = (), parts: Sequence[Tick] = ()) -> Markup:
+def line_chart(
+    title: str,
+    x: Scale,
+    y: Scale,
+    series: Sequence[Series],
+    *,
+    limits: Sequence[tuple[float, str]] = (),
+    parts: Sequence[Tick] = (),
+    shades: Sequence[Shade] = (),
+) -> Markup:
     """Lines over a grid.
 
     Args:
@@ -97,8 +118,9 @@ def line_chart(title: str, x: Scale, y: Scale, series: Sequence[Series], *, limi
         series: the lines; the first has the class `s0`, the next `s1`, and so on.
         limits: values of y with a level line and a word.
         parts: values of x with an upright line and a word.
+        shades: spans of x that are shaded.
     """
-    body = [*_grid(x, y)]
+    body = [*_shaded(x, shades), *_grid(x, y)]
     for value, word in parts:
         place = _x(x.position(value))
         body.append(f'<line class="part" x1="{place}" x2="{place}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>')
@@ -111,6 +133,13 @@ def line_chart(title: str, x: Scale, y: Scale, series: Sequence[Series], *, limi
     for index, line in enumerate(series):
         body += _line(index, line, x, y)
     return _svg(title, body, HEIGHT)
+
+
+def _shaded(x: Scale, shades: Sequence[Shade]) -> Iterator[str]:
+    for shade in shades:
+        left, right = (_x(min(max(x.position(value), 0.0), 1.0)) for value in (shade.begin, shade.end))
+        place = f'x="{left}" y="{_TOP}" width="{right - left:.1f}" height="{HEIGHT - _TOP - _BOTTOM}"'
+        yield f'<rect class="shade" {place} opacity="{shade.depth * _DEEPEST:.3f}"><title>{escape(shade.words)}</title></rect>'
 
 
 def _grid(x: Scale, y: Scale) -> Iterator[str]:

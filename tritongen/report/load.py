@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+from typing import Any
 
-from tritongen.load.compare import Comparison, Figure
-from tritongen.load.findmax import Found
+from tritongen.load.compare import FEWEST_BEYOND, Comparison, Figure, is_thin
+from tritongen.load.findmax import Found, Probe
 from tritongen.load.histogram import Histogram
-from tritongen.load.result import LoadResult, ModelResult, measure, percentiles
-from tritongen.load.serverside import PARTS
+from tritongen.load.model_result import ModelResult, measure, percentiles
+from tritongen.load.recorder import summary
+from tritongen.load.result import SCHEMA_VERSION, LoadResult
+from tritongen.load.serverside import PARTS, ServerSide
 from tritongen.report.text import printable
 
 _SHOWN_ERRORS = 5
@@ -22,9 +26,10 @@ def format_load(result: LoadResult) -> str:
     count = latencies.count
     others = unanswered(result)
     due = sum(counts.values()) + result.recorder.missed_in()
-    lines.append(f"  answered   {count} of {due} requests in {result.measured_s:g} s{f' ({others})' if others else ''}")
+    lines.append(f"  answered   {count} of {due} requests in {round(result.measured_s, 1):g} s{f' ({others})' if others else ''}")
     if count:
-        lines.append("  latency    " + "   ".join(f"{name} {value:.2f}" for name, value in percentiles(latencies)) + "   ms")
+        lines.append(f"  latency    {_tail(latencies)}")
+    lines += _sending(result)
     stages = [(index, stage) for index, stage in enumerate(plan.stages) if stage.measured]
     if len(stages) > 1:
         lines += ["", f"  {'stage':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"]
@@ -37,11 +42,16 @@ def format_load(result: LoadResult) -> str:
     lines += _errors(result)
     for part in result.models:
         lines += _server(part, printable(part.load.model) if len(plan.models) > 1 else "server")
-    lines += ["", *(f"  {line}" for line in _limits(result))]
+    if any(_mark(each, "p99.99") for each in (latencies, *(result.latencies(index) for index, _ in stages), *(part.latencies() for part in result.models))):
+        lines += ["", f"  * fewer than {FEWEST_BEYOND} samples lie beyond it, so that it differs from run to run by itself"]
+    lines += ["", *(f"  {printable(sentence)}" for sentence in result.limits())]
+    lines += [f"  NOTE: {printable(note)}" for note in result.notes]
     lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]
     lines += [f"  SLO MISSED: {printable(reason)}" for reason in result.missed_slo()]
-    if verdict(result) in ("SLO kept", "BROKEN OFF"):
-        lines.append(f"  {verdict(result)}")
+    if not result.complete and not result.trouble:
+        lines.append("  BROKEN OFF before its end")
+    elif verdict(result) == "SLO kept":
+        lines.append("  SLO kept")
     lines += [f"  {promise}" for promise in promised(result)]
     return "\n".join(lines)
 
@@ -57,16 +67,29 @@ def promised(result: LoadResult) -> list[str]:
     return lines
 
 
-def _limits(result: LoadResult) -> list[str]:
-    """What limits the run; a line for each model."""
-    if result.invalid or len(result.plan.models) == 1:
-        return [printable(result.limits())]
-    return [printable(f"{part.load.model}: {part.limits()}") for part in result.models]
+def _tail(latencies: Histogram) -> str:
+    """Percentiles with their unit; those that stand on few samples are marked."""
+    return "   ".join(f"{name} {value:.2f}{_mark(latencies, name)}" for name, value in percentiles(latencies)) + "   ms"
+
+
+def _mark(latencies: Histogram, name: str) -> str:
+    return "*" if latencies.count and name != "max" and is_thin(latencies.count, name) else ""
+
+
+def _sending(result: LoadResult) -> list[str]:
+    """How far the sending side kept to its schedule; of a closed loop, which has none, how late it woke up."""
+    late, word = (result.recorder.lag, "lag") if result.plan.users else (result.recorder.late, "late")
+    if not late.count:
+        return []
+    figures = "   ".join(f"{name} {measure(late, name):.2f}" for name in ("p50", "p99", "max"))
+    missed = "" if result.plan.users else f"   {result.recorder.missed_in()} never sent"
+    return [f"  {word:<11}{figures}   ms{missed}"]
 
 
 def _table_row(name: str, sent: int, latencies: Histogram) -> str:
     figures = dict(percentiles(latencies))
-    return f"{name:<18}{sent:>8}" + "".join(f"{figures[measure]:>10.2f}" for measure in ("p50", "p99", "p99.9", "max"))
+    cells = [f"{figures[each]:.2f}{_mark(latencies, each)}" for each in ("p50", "p99", "p99.9", "max")]
+    return f"{name:<18}{sent:>8}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def verdict(result: LoadResult) -> str:
@@ -134,8 +157,9 @@ def _server(part: ModelResult, title: str) -> list[str]:
     if server is None or not server.executions:
         return []
     sizes = ", ".join(f"{size}: {count}" for size, count in server.batches.items())
-    split = "   ".join(f"{part.removeprefix('compute_')} {server.mean_ms[part]:.2f}" for part in PARTS)
+    split = "   ".join(f"{name.removeprefix('compute_')} {server.mean_ms[name]:.2f}" for name in PARTS)
     lines = ["", f"  {title:<10} average batch {server.average_batch:.2f}  (executions by size {sizes})", f"             {split}   ms on average"]
+    lines.append(f"             {counted(part, server)}")
     if server.cache_hits or server.cache_misses:
         lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")
     for name, value in server.gauges.items():
@@ -143,12 +167,21 @@ def _server(part: ModelResult, title: str) -> list[str]:
     return lines
 
 
-def format_probe(result: LoadResult) -> str:
-    """One line for one rate of a search."""
-    latencies = result.latencies()
+def counted(part: ModelResult, server: ServerSide) -> str:
+    """What the server counted and when, beside what was answered here."""
+    window = server.window
+    end = "" if window.whole else ", when it answered for the last time"
+    return (
+        f"counted {server.requests} requests, and {server.failures} that failed, from {window.begin_s:.1f} to {window.end_s:.1f} s{end};"
+        f" {part.latencies().count} were answered here"
+    )
+
+
+def format_probe(probe: Probe) -> str:
+    """One line for one run of a search."""
+    latencies = probe.result.latencies()
     figures = "   ".join(f"{name} {measure(latencies, name):.2f}" for name in ("p50", "p99", "p99.9"))
-    reasons = (*result.invalid, *result.missed_slo())
-    return f"{result.plan.stages[-1].rate:>10.1f}/s   {figures} ms   {'kept' if not reasons else printable(reasons[0])}"
+    return f"{probe.rate:>10.1f}/s   {figures} ms   {'; '.join(map(printable, probe.reasons)) or 'kept'}"
 
 
 def format_found(found: Found) -> str:
@@ -158,14 +191,49 @@ def format_found(found: Found) -> str:
 
 def described_search(found: Found) -> str:
     """What a search found, in a sentence."""
+    runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
+    broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
+    if not found.complete:
+        kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
+        return f"The search was broken off after {runs}: until then {kept}. The highest rate is not known."
     if not found.rate:
         return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
     end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
-    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO (within 5 %, {len(found.probes)} runs){end}."
+    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO ({'within 5 %' if found.close else broken}, {runs}){end}."
 
 
 def found_json(found: Found) -> str:
-    """A search as JSON: the rate, why others were not kept, and the result of the best run."""
-    probes = [{"rate": probe.rate, "kept": not probe.reasons, "reasons": list(probe.reasons)} for probe in found.probes]
-    best = found.best.data() if found.best is not None else None
-    return json.dumps({"rate": found.rate, "limited_by_generator": found.limited_by_generator, "probes": probes, "result": best}, indent=2)
+    """A search as published JSON (`load_result.schema.json` in docs): every run in short, and the best one in full."""
+    first = found.probes[0].result
+    return json.dumps(
+        {
+            "schema": SCHEMA_VERSION,
+            "started": first.started,
+            "versions": dict(first.versions),
+            "settings": first.settings,
+            "rate": found.rate,
+            "complete": found.complete,
+            "limited_by_generator": found.limited_by_generator,
+            "probes": [_probe_data(probe) for probe in found.probes],
+            "result": found.best.data() if found.best is not None else None,
+        },
+        indent=2,
+    )
+
+
+def _probe_data(probe: Probe) -> dict[str, Any]:
+    result = probe.result
+    return {
+        "rate": probe.rate,
+        "kept": not probe.reasons,
+        "reasons": list(probe.reasons),
+        "valid": not result.invalid,
+        "complete": result.complete,
+        "measured_s": result.measured_s,
+        "target_rate": result.target_rate,
+        "sent_rate": result.rate,
+        "requests": dict(result.counts),
+        "missed": result.recorder.missed_in(),
+        "error_rate": result.error_rate,
+        "latency_ms": summary(result.latencies()),
+    }

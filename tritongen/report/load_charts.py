@@ -11,8 +11,9 @@ from markupsafe import Markup
 from tritongen.load.compare import Comparison
 from tritongen.load.findmax import Found
 from tritongen.load.histogram import Histogram, Samples
-from tritongen.load.result import LoadResult, ModelResult, measure
-from tritongen.report.charts import Scale, Series, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
+from tritongen.load.model_result import ModelResult, measure
+from tritongen.load.result import LoadResult
+from tritongen.report.charts import Scale, Series, Shade, Tick, columns, line_chart, linear, logarithmic, stacked_bar, tail
 from tritongen.report.text import printable
 
 SPLIT_NAMES = {
@@ -45,18 +46,30 @@ class Moment:
     """A second of a run, or some of a long one, by the instants at which requests were due.
 
     Attributes:
-        middle: its middle, in seconds from the run's beginning.
+        begin: where it begins, in seconds from the run's beginning.
+        end: where it ends.
         due: requests a second that were due.
         ok: those that were answered well.
         errors: those that failed.
         latencies: of those that were answered well.
     """
 
-    middle: float
+    begin: float
+    end: float
     due: float
     ok: float
     errors: float
     latencies: Samples
+
+    @property
+    def middle(self) -> float:
+        """Its middle, in seconds from the run's beginning."""
+        return (self.begin + self.end) / 2
+
+    @property
+    def unanswered(self) -> float:
+        """The part of its requests that got no good answer."""
+        return 1 - self.ok / self.due if self.due else 0.0
 
 
 def figures(result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[Figure]:
@@ -66,7 +79,7 @@ def figures(result: LoadResult, comparison: Comparison | None, found: Found | No
         drawn += [_latency_over_time(result), _distribution(result, comparison)]
     if result.recorder.seconds:
         drawn.append(_throughput(result))
-    stages = [(stage.name, result.latencies(index), stage.seconds) for index, stage in enumerate(result.plan.stages) if stage.measured]
+    stages = [(stage.name, result.latencies(index), result.stage_seconds(index)) for index, stage in enumerate(result.plan.stages) if stage.measured]
     probes = [(f"{probe.rate:.4g}/s", probe.result.latencies(), probe.result.measured_s) for probe in found.probes] if found else []
     if len(probes or stages) > 1 and (loads := _loads(probes or stages)):
         drawn.append(
@@ -104,7 +117,7 @@ def seconds_a_moment(result: LoadResult) -> int:
 def moments(result: LoadResult) -> list[Moment]:
     """The measured time in order. What was measured in part counts by that part; where there was no request, rates are 0."""
     seconds, step = result.recorder.seconds, seconds_a_moment(result)
-    begin, end = result.plan.length_s - result.measured_s, result.plan.length_s
+    begin, end = _span(result)
     found = []
     for first in range(min(seconds), max(seconds) + 1, step):
         left, right = max(float(first), begin), min(float(first + step), end)
@@ -112,7 +125,7 @@ def moments(result: LoadResult) -> list[Moment]:
             continue
         inside = [seconds[number] for number in range(first, first + step) if number in seconds]
         due, ok, errors = (sum(counts) / (right - left) for counts in zip((0, 0, 0), *((one.due, one.ok, one.errors) for one in inside), strict=True))
-        found.append(Moment((left + right) / 2, due, ok, errors, Samples.of(*(one.latencies for one in inside))))
+        found.append(Moment(left, right, due, ok, errors, Samples.of(*(one.latencies for one in inside))))
     return found
 
 
@@ -152,19 +165,37 @@ def _each(result: LoadResult) -> str:
     return "each second" if step == 1 else f"each {step} seconds"
 
 
+def _span(result: LoadResult) -> tuple[float, float]:
+    """Beginning and end of the measured time, in seconds from the run's beginning."""
+    return result.plan.begin_s, result.plan.begin_s + result.measured_s
+
+
 def _time_scale(result: LoadResult) -> Scale:
     """Seconds, from the beginning of the measured time."""
-    return linear("seconds from the beginning of the run", result.plan.length_s - result.measured_s, result.plan.length_s, exact=True)
+    return linear("seconds from the beginning of the run", *_span(result), exact=True)
 
 
 def _latency_over_time(result: LoadResult) -> Figure:
     names = ("p50", "p99", "max")
-    found = [(moment.middle, moment.latencies.percentiles([50.0, 99.0, 100.0]) if moment.ok else None) for moment in moments(result)]
+    all_moments = moments(result)
+    found = [(moment.middle, moment.latencies.percentiles([50.0, 99.0, 100.0]) if moment.ok else None) for moment in all_moments]
     lines = [Series(name, [(middle, values[place] / 1000 if values else None) for middle, values in found]) for place, name in enumerate(names)]
     values = [value for line in lines for _, value in line.points if value is not None]
-    picture = line_chart("Latency over time", _time_scale(result), _latency_scale(values), lines, limits=_promises(result), parts=_parts(result))
-    words = f"Of the requests that were due in {_each(result)}, from the instant at which they were due. A gap: none of them was answered."
+    picture = line_chart(
+        "Latency over time", _time_scale(result), _latency_scale(values), lines, limits=_promises(result), parts=_parts(result), shades=_shades(all_moments)
+    )
+    words = f"Of the requests that were due in {_each(result)} and answered well, from the instant at which they were due."
+    words += " Shaded: some got no good answer, and the more the deeper; where no line is, none did." * any(moment.unanswered for moment in all_moments)
     return Figure("Latency over time", picture, names, words)
+
+
+def _shades(found: Sequence[Moment]) -> list[Shade]:
+    """Where requests got no good answer, so that a line that stays low, or ends, is not taken for a server that is fast, or was not asked."""
+    return [
+        Shade(moment.begin, moment.end, moment.unanswered, f"{moment.unanswered:.1%} of the requests got no good answer")
+        for moment in found
+        if moment.unanswered
+    ]
 
 
 def _distribution(result: LoadResult, comparison: Comparison | None) -> Figure:

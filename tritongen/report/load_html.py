@@ -10,9 +10,9 @@ from typing import Any
 from tritongen.load.compare import FEWEST_BEYOND, Comparison, is_thin
 from tritongen.load.compare import Figure as Compared
 from tritongen.load.findmax import Found
-from tritongen.load.plan import settings
+from tritongen.load.model_result import percentiles
 from tritongen.load.recorder import PERCENTILES
-from tritongen.load.result import LoadResult, percentiles
+from tritongen.load.result import LoadResult
 from tritongen.load.serverside import ServerSide
 from tritongen.report.charts import number
 from tritongen.report.load import described_loop, described_search, formatted_change, formatted_figure, promised, unanswered, verdict
@@ -52,7 +52,8 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             mood=_mood(result),
             fewest=FEWEST_BEYOND,
             reasons=[printable(reason) for reason in (*result.invalid, *result.missed_slo())],
-            limits="" if result.invalid else printable(result.limits()),
+            limits=[printable(sentence) for sentence in result.limits()],
+            notes=[printable(note) for note in result.notes],
             names=[*(f"p{value:g}" for value in PERCENTILES), "max"],
             rows=_rows(result),
             search=_search(found),
@@ -64,7 +65,7 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             senders=[(printable(sender.name), f"{sender.cpu_s:.2f}", f"{sender.wall_s:.2f}", f"{sender.share:.0%}") for sender in result.senders],
             late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late)] if result.recorder.late.count else [],
             comparison=_compared(comparison),
-            settings=[(name, _value(value)) for name, value in settings(result.plan).items()],
+            settings=[(name, _value(value)) for name, value in result.settings.items()],
             versions=[(name, printable(version)) for name, version in result.versions.items()],
         )
     )
@@ -107,6 +108,7 @@ def _server(server: ServerSide) -> list[tuple[str, str]]:
     }
     return [
         *((name, f"{count:,}") for name, count in counted.items()),
+        ("from", f"{server.window.begin_s:.1f} to {server.window.end_s:.1f} s{'' if server.window.whole else ', its last answer'}"),
         *((f"largest {printable(name)}", number(value)) for name, value in server.gauges.items()),
     ]
 

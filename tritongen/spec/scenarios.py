@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.json_schema import JsonSchemaValue
 
 from tritongen.spec.strict import Forms, Strict, setting
+from tritongen.spec.traffic import too_long
 from tritongen.spec.traffic_keys import NUMBER_SCHEMA, Arrivals, BatchMix, Rate, SizeMix, SloMapping, Steps
 from tritongen.spec.units import Duration
 from tritongen.spec.values import PathText, PositiveInt, Size32, problem
@@ -81,6 +82,13 @@ ShareField = Annotated[ModelTraffic, BeforeValidator(_share_forms), Forms(lambda
 SharesField = Annotated[Mapping[str, ShareField], BeforeValidator(_model_forms), Forms(lambda full: [{**full, "minProperties": 1}, _NAMES_SCHEMA])]
 
 
+def beside_arrivals(loop: str, arrivals: str) -> str:
+    """Why arrivals cannot be of a loop (`rate`, `users` or `stages`), in a sentence; empty where they can."""
+    if loop == "users":
+        return "arrivals are given, and so is users: in a closed loop a request is sent when the one before was answered"
+    return f"arrivals are those of a trace, and {loop} is given: a trace says itself when each request is due" if arrivals == "trace" else ""
+
+
 class Scenario(Traffic, json_schema_extra={"examples": [{"rate": 200, "duration": "60s", "batch_mix": ["1:70%", "8:30%"], "slo": {"p99": "20ms"}}]}):
     """One load test: how requests come, and to which models. Options of the command line override its values."""
 
@@ -112,7 +120,7 @@ class Scenario(Traffic, json_schema_extra={"examples": [{"rate": 200, "duration"
         why="p99.9 stands on one request in a thousand: send at least 10,000",
     )
     warmup_us: Duration = setting(
-        "Time before it, whose requests are in no result. Default: 5s.",
+        "Time before it, whose requests are in no result. Default: 5s; none for a trace, which is sent from its first line on.",
         default_factory=lambda: 5_000_000,
         alias="warmup",
         sets=_SENT,
@@ -154,12 +162,22 @@ class Scenario(Traffic, json_schema_extra={"examples": [{"rate": 200, "duration"
             raise problem(message, code="TG015", hint="keep one of them", beside=(other,))
         return value
 
-    @field_validator("duration_us", "deadline_us")
+    @field_validator("duration_us", "deadline_us", "warmup_us")
     @classmethod
     def _some_time(cls, value: int, info: ValidationInfo) -> int:
-        if not value:
-            key = str(info.field_name).removesuffix("_us")
+        key = str(info.field_name).removesuffix("_us")
+        if value == 0 and key != "warmup":
             raise problem(f"{key} is 0", hint=f"write the time with its unit, such as {key}: 10s")
+        if value and (wrong := too_long(value / 1e6, key)):
+            raise problem(wrong, hint=f"write a shorter one, such as {key}: 10s")
+        return value
+
+    @field_validator("arrivals")
+    @classmethod
+    def _arrivals_of_an_open_loop(cls, value: tuple[str, str], info: ValidationInfo) -> tuple[str, str]:
+        given = next((name for name in ("users", "rate", "stages") if info.data.get(name) is not None), "")
+        if given and (wrong := beside_arrivals(given, value[0])):
+            raise problem(wrong, code="TG015", hint="keep one of them", beside=(given,))
         return value
 
 

@@ -5,6 +5,7 @@ Each parser takes one text and raises TrafficError, in a sentence, for what is n
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,12 @@ from tritongen.spec.units import parse_duration
 MOST_RATE = 1_000_000.0
 """Requests a second: more than a host can send."""
 
+MOST_SECONDS = 30 * 86_400.0
+"""Seconds of a whole run: what takes longer than 30 days was meant otherwise."""
+
+MOST_COMBINATIONS = 100_000
+"""Combinations of the sizes of several inputs."""
+
 _DIMENSION = r"[1-9][0-9]{0,18}"
 _PART = r"[0-9]{1,9}(?:\.[0-9]{1,9})?%?"
 PART_PATTERN = r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(%?)"
@@ -30,6 +37,7 @@ ARRIVALS_PATTERN = r"(?:poisson|constant|trace:.+)"
 
 Mix = tuple[tuple[str, float], ...]
 Shapes = Mapping[str, Sequence[int]]
+SizeMix = Sequence[tuple[Sequence[int], float]]
 ShapeMix = tuple[tuple[Shapes, float], ...]
 
 
@@ -60,6 +68,22 @@ class Promises:
         return bool(self.percentiles) or self.error_rate is not None
 
 
+def parse_rate(text: str) -> float:
+    """Requests a second, such as `200` or `0.5`."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate <= MOST_RATE:
+        raise TrafficError(f"'{text[:60]}' is no rate: it is a number of requests a second above 0 and up to {MOST_RATE:.0f}", "write a rate such as 200")
+    return rate
+
+
+def too_long(seconds: float, what: str) -> str:
+    """What is wrong with a length of time, in a sentence; empty where nothing is."""
+    return f"{what} is {seconds:.0f} s, and a load test may take 30 days ({MOST_SECONDS:.0f} s)" if seconds > MOST_SECONDS else ""
+
+
 def parse_steps(text: str) -> tuple[Step, ...]:
     """Rates after one another, such as `100:30s,100-400:1m`: a rate, or a rate that changes, and for how long."""
     hint = "write RATE:DURATION, or FROM-TO:DURATION for a ramp, with commas between, such as 100:30s,100-400:1m"
@@ -76,6 +100,8 @@ def parse_steps(text: str) -> tuple[Step, ...]:
         if not (step.rate <= MOST_RATE and step.end_rate <= MOST_RATE and step.rate + step.end_rate > 0) or step.seconds <= 0:
             raise TrafficError(f"'{part.strip()[:60]}' is no stage: rates are above 0 and up to {MOST_RATE:.0f}, and it takes some time", hint)
         steps.append(step)
+    if wrong := too_long(sum(step.seconds for step in steps), "the length of all stages"):
+        raise TrafficError(wrong, "write shorter ones")
     return tuple(steps)
 
 
@@ -88,6 +114,8 @@ def parse_mix(text: str) -> Mix:
         if not value or (part and not re.fullmatch(_PART, part)) or (not part and "," in text):
             raise TrafficError(f"'{entry.strip()[:60]}' is no part of a mix", hint)
         entries.append((value, Fraction(part.removesuffix("%") or 1)))
+    if 0 < sum("%" in entry for entry in text.split(",")) < len(entries):
+        raise TrafficError(f"some parts of '{text[:60]}' are percentages and some are not, so that nobody can tell what they make of a whole", hint)
     total = sum((part for _, part in entries), Fraction(0))
     if not total:
         raise TrafficError(f"the parts of '{text[:60]}' make nothing", hint)
@@ -114,10 +142,13 @@ def parse_shape_mix(text: str) -> tuple[tuple[tuple[int, ...], float], ...]:
     return tuple((parse_sizes(sizes), part) for sizes, part in parse_mix(text))
 
 
-def combined(mixes: Mapping[str, Sequence[tuple[Sequence[int], float]]]) -> ShapeMix:
+def combined(mixes: Mapping[str, SizeMix]) -> ShapeMix:
     """Every combination of the inputs' shapes, with the product of their parts; empty without any input."""
     if not mixes:
         return ()
+    if prod(map(len, mixes.values())) > MOST_COMBINATIONS:
+        message = f"the sizes of {', '.join(mixes)} have more than {MOST_COMBINATIONS:,} combinations"
+        raise TrafficError(message[:300], "mix fewer sizes of each input")
     return tuple(
         ({name: tuple(sizes) for name, (sizes, _) in zip(mixes, chosen, strict=True)}, prod(part for _, part in chosen)) for chosen in product(*mixes.values())
     )
@@ -151,8 +182,12 @@ def promises(measures: Mapping[str, float]) -> Promises:
 
 def parse_slo(text: str) -> Promises:
     """An SLO such as `p99=20ms,error_rate=0.1%`."""
-    entries = (entry.strip().partition("=") for entry in text.split(","))
-    return promises({name: parse_promise(name, value) for name, _, value in entries})
+    found: dict[str, float] = {}
+    for name, _, value in (entry.strip().partition("=") for entry in text.split(",")):
+        if name in found:
+            raise TrafficError(f"'{name[:30]}' stands twice in the SLO '{text[:60]}'", "keep one of them")
+        found[name] = parse_promise(name, value)
+    return promises(found)
 
 
 def parse_arrivals(text: str) -> tuple[str, str]:

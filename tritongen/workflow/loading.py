@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tritongen.load.plan import Arrivals, LoadPlan, ModelLoad, problem, staged
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InputError
+from tritongen.load.plan import MOST_USERS, Arrivals, LoadPlan, ModelLoad, problem, staged, traced
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
 from tritongen.spec.samples import SampleFiles
-from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, ModelTraffic, Scenario
+from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, ModelTraffic, Scenario, beside_arrivals
 from tritongen.spec.slo import PERCENTILES, Slo
-from tritongen.spec.traffic import Promises, Step, combined
+from tritongen.spec.traffic import Promises, ShapeMix, SizeMix, Step, TrafficError, combined
 
 Given = Mapping[str, Any]
 """Values of options that were given, by the name of the field of `Scenario` that each overrides; paths are relative to the current folder."""
@@ -29,7 +31,7 @@ def plan_for_model(name: str, given: Given, *, url: str = "") -> LoadPlan:
     load = ModelLoad(
         name,
         batch_mix=scenario.batch_mix or ((1, 1.0),),
-        shape_mix=combined(scenario.shape_mix or {}),
+        shape_mix=_combined(scenario.shape_mix or {}),
         data=scenario.data or "",
         slo=slo,
         slo_from="--slo" if slo else "",
@@ -104,13 +106,26 @@ def _path(text: str | None, folder: Path) -> str | None:
 
 def _overridden(scenario: Scenario, given: Given) -> Scenario:
     """The scenario with the values of options in place of its own, and of those that its models have."""
-    dropped = dict.fromkeys(_LOOPS) if any(given.get(name) is not None for name in _LOOPS) else {}
+    loop = next((name for name in _LOOPS if given.get(name) is not None), "")
+    dropped = _dropped(scenario, given, loop)
     own = dict.fromkeys(name for name in _OWN if name in given)
     models = {name: each.model_copy(update=own) for name, each in scenario.models.items()} if scenario.models is not None else None
     run = scenario.model_copy(update={**dropped, **given, "models": models})
     if run.stages is not None and "duration_us" in given:
         raise problem("--duration is given, and stages have their own durations", "leave it out, or write the durations in the stages")
     return run
+
+
+def _dropped(scenario: Scenario, given: Given, loop: str) -> dict[str, Any]:
+    """What options take from a scenario beside what they replace. Raises InputError (TG420) for options that cannot both be meant."""
+    if "arrivals" not in given:
+        clash = loop and beside_arrivals(loop, scenario.arrivals[0])
+        return {**(dict.fromkeys(_LOOPS) if loop else {}), **({"arrivals": Scenario().arrivals} if clash else {})}
+    kind = given["arrivals"][0]
+    own = "users" if scenario.users and kind != "trace" else ""
+    if wrong := beside_arrivals(loop or own, kind) if loop or own else "":
+        raise problem(wrong, "leave one of them out" if loop else "leave out --arrivals, or give --rate as well")
+    return dict.fromkeys(_LOOPS) if loop or kind == "trace" else {}
 
 
 def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Given) -> ModelLoad:
@@ -123,12 +138,19 @@ def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Gi
         name,
         part=own.weight,
         batch_mix=own.batch_mix or run.batch_mix or ((1, 1.0),),
-        shape_mix=combined(mixes),
+        shape_mix=_combined(mixes),
         data=own.data or run.data or "",
         samples=_samples(loaded, model),
         slo=slo,
         slo_from=origin,
     )
+
+
+def _combined(mixes: Mapping[str, SizeMix]) -> ShapeMix:
+    try:
+        return combined(mixes)
+    except TrafficError as error:
+        raise problem(str(error), error.hint) from error
 
 
 def _slo(loaded: LoadedSpec, index: int, run: Scenario, own: ModelTraffic, scenario: str, given: Given) -> tuple[Promises, str]:
@@ -158,16 +180,38 @@ def _samples(loaded: LoadedSpec, model: ModelSpec) -> dict[str, Any]:
     return found
 
 
+def _check_promises(models: Sequence[ModelLoad], deadline_s: float) -> None:
+    """Raise InputError (TG420) for every promise that could not be judged: an answer that comes after the deadline is not waited for."""
+    problems = [
+        Diagnostic(
+            "TG420",
+            f"{name} within {limit / 1000:g} s is promised, and a request is given up after {deadline_s:g} s: whether the promise is kept would not be seen",
+            hint=f"give up later, such as --deadline {2 * limit / 1000:g}s (deadline in a scenario), or promise less",
+            model=load.model,
+        )
+        for load in models
+        for name, limit in load.slo.percentiles.items()
+        if limit >= deadline_s * 1000
+    ]
+    if problems:
+        raise InputError(problems)
+
+
 def _plan(run: Scenario, models: tuple[ModelLoad, ...], url: str, name: str = "") -> LoadPlan:
-    seconds, warmup_s = run.duration_us / 1e6, run.warmup_us / 1e6
+    _check_promises(models, run.deadline_us / 1e6)
     kind, trace = run.arrivals
-    rate = run.rate or DEFAULT_RATE
     arrivals: Arrivals = "trace" if kind == "trace" else "constant" if kind == "constant" else "poisson"
+    # What a warmup would leave out of a trace is a part of what it was recorded for.
+    warmup_us = run.warmup_us if kind != "trace" or "warmup_us" in run.model_fields_set else 0
+    seconds, warmup_s = run.duration_us / 1e6, warmup_us / 1e6
+    rate = run.rate or DEFAULT_RATE
+    if (run.users or 0) > MOST_USERS:
+        raise problem(f"{run.users} users are more than the {MOST_USERS:,} that a load test can have", "give fewer, or a rate: an open loop needs no users")
     return LoadPlan(
         models,
         url or _URLS[run.protocol],
         scenario=name,
-        stages=() if run.users else staged(run.stages or (Step(rate, rate, seconds),), warmup_s),
+        stages=() if run.users else traced(seconds, warmup_s) if kind == "trace" else staged(run.stages or (Step(rate, rate, seconds),), warmup_s),
         users=run.users or 0,
         seconds=seconds if run.users else 0.0,
         warmup_s=warmup_s if run.users else 0.0,

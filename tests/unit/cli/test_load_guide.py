@@ -8,14 +8,13 @@ import pytest
 
 from tritongen.cli.load import command
 from tritongen.load.payloads import MOST_POOL_BYTES
-from tritongen.load.plan import parse_stages
 from tritongen.samples.audio import AUDIO_SUFFIXES
 from tritongen.samples.files import MOST_FILES
 from tritongen.samples.images import IMAGE_SUFFIXES
 from tritongen.sources import SourceText, parse_yaml
 from tritongen.spec import Spec
 from tritongen.spec.scenarios import MOST_DIFFERENT, Scenario
-from tritongen.spec.traffic import parse_mix, parse_slo
+from tritongen.spec.traffic import parse_mix, parse_slo, parse_steps
 
 GUIDE = (Path(__file__).parents[3] / "docs/load.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^(?:\$|- run:) (tritongen load .*)$", GUIDE, re.MULTILINE)
@@ -28,7 +27,7 @@ def test_a_command_has_options_that_there_are(line):
     if context.params["slo"]:
         parse_slo(context.params["slo"])
     if context.params["stages"]:
-        parse_stages(context.params["stages"], 0)
+        parse_steps(context.params["stages"])
 
 
 def test_the_specs_of_the_guide_are_specs():
@@ -59,9 +58,9 @@ def test_the_mix_of_the_guide_is_one():
 
 
 def test_the_limits_are_those_of_the_code():
-    from tritongen.load import plan, result
+    from tritongen.load import plan, result, verdict
 
     assert f"more than {result._BUSY:.0%} of a core".replace("%", " %") in GUIDE
     assert f"less than {result._REACHED:.0%}".replace("%", " %") in GUIDE
-    assert f"more than {result._LATE_MS:g} ms late" in GUIDE
+    assert f"more than {verdict._LATE_US / 1000:g} ms late" in GUIDE
     assert f"{plan.LoadPlan((), 'u').most_under_way:,} were under way" in GUIDE

@@ -1,14 +1,24 @@
 """Runs that go wrong: each ends within its limits, with a verdict and what was measured until then."""
 
+import asyncio
+import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 
 import pytest
-from known_server import MODEL, ROOT, known_server
+from known_server import MODEL, PAGES, ROOT, known_server, page
+
+from tritongen.load.arrivals import Stage
+from tritongen.load.plan import LoadPlan, ModelLoad
+from tritongen.load.run import run_load
+from tritongen.spec.traffic import Promises
 
 SOON_S = 40
 """Within which processes start and end on a machine that does other things too."""
@@ -58,27 +68,123 @@ def test_ctrl_c_a_server_that_dies_and_a_rate_that_cannot_be_made(load, tmp_path
     (tmp_path / "stays").mkdir()
     with known_server(tmp_path / "stays", service_s=0.0) as stays:
         with known_server(tmp_path / "dies", service_s=0.0) as dies:
-            broken_off = [load(f"stopped {count}", stays.urls["http"], "--rate", 50, "--duration", "60s", "--processes", count) for count in (1, 2)]
-            left = load("left", dies.urls["grpc"], "--rate", 50, "--duration", "5s", "--deadline", "1s", "--slo", "error_rate=1%")
+            stopped = load("stopped", stays.urls["http"], "--rate", 50, "--duration", "60s", "--processes", 2)
+            search = load("search", stays.urls["grpc"], "--find-max", "--rate", 50, "--duration", "60s", "--slo", "p99=5s")
+            left = load("left", dies.urls["grpc"], "--rate", 50, "--duration", "5s", "--deadline", "1s")
             begun(left)
-        for process, _ in map(begun, broken_off):
+        for process, _ in map(begun, (stopped, search)):
             process.send_signal(signal.SIGINT)
-        results = [ended(run) for run in (*broken_off, left)]
+        stopped, left, searched = map(ended, (stopped, left, search))
         too_much = ended(load("too much", stays.urls["http"], "--rate", 200_000, "--duration", "300ms", "--deadline", "2s"))
-    for code, said, data in results[:2]:
-        assert (code, data["complete"]) == (130, False)
-        assert "BROKEN OFF" in said or "NOT VALID" in said  # the machine is too busy
-        assert data["requests"]["ok"] > 0
-    code, said, data = results[2]
+    code, said, data = stopped
+    assert (code, data["complete"]) == (130, False)
+    assert "BROKEN OFF before its end" in said
+    assert data["requests"]["ok"] > 0
+    assert data["rate"] == pytest.approx(50, rel=0.9)  # of the seconds that it ran, and not of the sixty that it should have
+    code, said, data = left
     assert code == 1
     assert data["complete"]
     assert data["requests"]["ok"] > 0
     assert data["requests"]["connection"] > 0
-    assert "SLO MISSED: the error rate is" in said
+    # Without a promise, too: a server that went away is no server that was measured.
+    assert "NOT VALID: no good answer came after" in said
+    code, said, data = searched
+    assert (code, data["complete"], data["rate"], data["result"]) == (130, False, 0, None)
+    assert data["probes"][0]["reasons"] == ["it was broken off before its end"]
+    assert "The search was broken off after 1 run: until then no rate had kept the SLO" in said
+    assert "5 %" not in said
     code, said, data = too_much
     assert (code, data["valid"]) == (1, False)
     assert "NOT VALID" in said
     assert data["missed"] > 0
+
+
+RIGHT = page(200, {"model_name": "right", "outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 1], "data": [0.0]}]})
+FAULTS = {
+    "right": RIGHT,
+    "hollow": page(200, {}),
+    "empty": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "garbage": b"garbage\r\n\r\n",
+    "cut": RIGHT[:-1],
+    "silent": b"",
+}
+"""Models by what is answered to a request to them; where it is no whole answer, the connection ends with it, or stays open where it is nothing at all."""
+
+
+async def _faulty(reader, writer):
+    """A server of all of them over HTTP."""
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while head := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
+            path = head.split(" ", 2)[1]
+            await reader.readexactly(int(head.partition("\r\ncontent-length: ")[2].partition("\r\n")[0] or 0))
+            model = next((name for name in FAULTS if f"/models/{name}" in path), "")
+            if path.endswith("/infer"):
+                writer.write(FAULTS[model])
+                if model in ("garbage", "cut"):
+                    break
+            else:
+                writer.write(page(200, PAGES.get(path.replace(model, MODEL), {}) if model else PAGES["/v2"]))
+    writer.close()
+
+
+@contextlib.contextmanager
+def faulty_server():
+    """Its address, while the block runs."""
+    ready: queue.Queue[tuple[int, Callable[[], object]]] = queue.Queue()
+
+    async def serve():
+        over = asyncio.Event()
+        async with await asyncio.start_server(_faulty, "127.0.0.1", 0) as server:
+            loop = asyncio.get_running_loop()
+            ready.put((server.sockets[0].getsockname()[1], lambda: loop.call_soon_threadsafe(over.set)))
+            await over.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    port, end = ready.get(timeout=SOON_S)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        end()
+        thread.join()
+
+
+def test_each_way_to_answer_wrongly_is_an_error_of_its_kind_and_breaks_the_promise():
+    with faulty_server() as url:
+        loads = tuple(ModelLoad(name, slo=Promises({"p50": 900.0})) for name in FAULTS)
+        result = run_load(LoadPlan(loads, url, stages=(Stage(1, 120, 120, "120/s"),), deadline_s=1, pool=1))
+    kinds = {part.load.model: set(part.counts) for part in result.models}
+    assert kinds == {
+        "right": {"ok"},
+        "hollow": {"hollow"},
+        "empty": {"hollow"},
+        "garbage": {"connection"},
+        "cut": {"connection"},
+        "silent": {"deadline"},
+    }
+    for part in result.models[1:]:
+        assert part.missed_slo() == (f"p50: {part.due} of {part.due} requests got no good answer, and 900 ms were promised",)
+    assert result.models[0].missed_slo() == ()
+
+
+def test_a_trace_is_no_rate_that_can_be_searched(tritongen, tmp_path):
+    (tmp_path / "trace.txt").write_text("0.25\n0.5\n")
+    (tmp_path / "m.onnx").touch()
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    options = ("--find-max", "--slo", "p99=1s")
+    for done in (
+        tritongen("load", MODEL, "-u", "http://127.0.0.1:1", "--arrivals", f"trace:{tmp_path / 'trace.txt'}", *options),
+        tritongen("load", tmp_path / "spec.yaml", "-u", "http://127.0.0.1:1", *options),
+    ):
+        assert done.code == 2, done.err
+        assert "a trace has its own" in done.err
+
+
+SPEC = """version: 1
+triton: {release: "24.10"}
+models: [{name: m, source: m.onnx}]
+load: {scenarios: {again: {arrivals: "trace:trace.txt", duration: 2s}}}
+"""
 
 
 def test_a_trace_that_is_none_is_refused_before_the_clock_starts(tritongen, tmp_path):

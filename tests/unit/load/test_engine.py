@@ -7,9 +7,8 @@ import statistics
 import load_results
 import pytest
 
-from tritongen.errors import InputError
 from tritongen.load.arrivals import Stage, schedule, trace
-from tritongen.load.plan import LoadPlan, ModelLoad, parse_stages
+from tritongen.load.plan import LoadPlan, ModelLoad, arrivals_of
 from tritongen.load.recorder import Key, Recorder, summary
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of, parse_metrics
@@ -49,19 +48,22 @@ def test_a_ramp_has_its_rate_at_every_moment():
         assert sum(begin <= due < begin + 1 for due in ramp) == pytest.approx(rate, abs=2)
 
 
-def test_a_trace_is_kept_and_shared():
+def test_a_trace_is_kept_and_shared(tmp_path):
     lines = ["# seconds", "0.5", "0.5", "", "2 # a comment", "11", "99"]
     stages = (Stage(10, 1, 1, "a"), Stage(5, 1, 1, "b"))
-    assert [(arrival.due_s, arrival.stage) for arrival in trace(lines, stages)] == [(0.5, 0), (0.5, 0), (2, 0), (11, 1)]
-    assert [arrival.due_s for arrival in trace(lines, stages, share=1, shares=2)] == [0.5, 11]
+    arrivals, beyond = trace(lines, stages)
+    assert ([(arrival.due_s, arrival.stage) for arrival in arrivals], beyond) == ([(0.5, 0), (0.5, 0), (2, 0), (11, 1)], 1)
+    (tmp_path / "trace").write_text("\n".join(lines))
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=stages, arrivals="trace", trace=str(tmp_path / "trace"))
+    assert [arrival.due_s for arrival in arrivals_of(plan, 1, 2)] == [0.5, 11]
     with pytest.raises(ValueError, match="line 2 is 1, and"):
-        list(trace(["2", "1"], stages))
+        trace(["2", "1"], stages)
     with pytest.raises(ValueError, match="line 1 is no number"):
-        list(trace(["soon"], stages))
+        trace(["soon"], stages)
 
 
 def test_stages_mixes_and_promises_are_read():
-    stages = parse_stages("100:30s,100-400:1m", 5)
+    stages = load_results.stages_of("100:30s,100-400:1m", 5)
     assert [(stage.seconds, stage.rate, stage.end_rate, stage.measured) for stage in stages] == [
         (5, 100, 100, False),
         (30, 100, 100, True),
@@ -75,8 +77,8 @@ def test_stages_mixes_and_promises_are_read():
 
 @pytest.mark.parametrize("text", ["", "fast:1s", "100", "100:0s", "-5:1s", "0:1s", "1e9:1s", "100:10"])
 def test_stages_that_are_none_are_refused(text):
-    with pytest.raises(InputError, match="is no stage"):
-        parse_stages(text, 0)
+    with pytest.raises(TrafficError, match="is no stage"):
+        load_results.stages_of(text, 0)
 
 
 @pytest.mark.parametrize("text", ["p99", "p99=20", "p0=1ms", "p100.5=1ms", "error_rate=200%", "q=1ms"])
@@ -111,7 +113,7 @@ def test_percentiles_are_within_a_thousandth_of_the_samples():
 
 
 def result(recorder, **changes):
-    plan = LoadPlan((ModelLoad("m", slo=parse_slo("p99=20ms,error_rate=1%")),), "grpc://h:1", stages=parse_stages("100:10s", 0))
+    plan = LoadPlan((ModelLoad("m", slo=parse_slo("p99=20ms,error_rate=1%")),), "grpc://h:1", stages=load_results.stages_of("100:10s", 0))
     return LoadResult(plan, recorder, **changes)
 
 
@@ -121,7 +123,9 @@ def test_the_verdict_counts_what_failed_and_what_was_never_sent():
     assert "p99 is 50" in result(recorded([5] * 900 + [50] * 100)).missed_slo()[0]
     failing = recorded([5] * 900)
     failing.merge(recorded([1] * 100, outcome="rejected"))
-    assert "the error rate is 10.000%" in result(failing).missed_slo()[0]
+    without, errors = result(failing).missed_slo()
+    assert without == "p99: 100 of 1000 requests got no good answer, and 20 ms were promised"
+    assert "the error rate is 10.000%" in errors
     late = recorded([5] * 900)
     for _ in range(100):
         late.miss("m", 0, 1.0)
@@ -130,7 +134,7 @@ def test_the_verdict_counts_what_failed_and_what_was_never_sent():
 
 def test_a_generator_that_was_the_bottleneck_makes_a_run_invalid():
     assert "used 97% of a core" in result(recorded([5] * 1000), senders=(SenderUse("here 0", 9.7, 10),)).invalid[0]
-    assert result(Recorder()).invalid == ("no request was answered in the measured time",)
+    assert result(Recorder()).invalid == ("no request was due in the measured time",)
 
 
 STATISTICS = [
@@ -191,17 +195,26 @@ def test_several_models_have_results_and_promises_of_their_own():
     first, second = data["models"]
     assert (first["requests"], second["requests"]) == ({"ok": 192, "rejected": 8}, {"ok": 196, "rejected": 4})
     assert (first["error_rate"], second["error_rate"], data["error_rate"]) == (pytest.approx(0.04), pytest.approx(0.02), pytest.approx(0.03))
-    assert [missed.split(" is ")[0] for missed in data["slo"]["missed"]] == ["a: p99", "a: the error rate", "b: p99"]
+    assert [missed.split(" and ")[0] for missed in data["slo"]["missed"]] == [
+        "a: p99: 8 of 200 requests got no good answer,",
+        "a: the error rate is 4.000%,",
+        "b: p99: 4 of 200 requests got no good answer,",
+    ]
     assert first["server"]["average_batch"] == pytest.approx(2.4)
     assert second["server"] is None
     assert {(entry["model"], entry["count"]) for entry in data["errors"]} == {("a", 8), ("b", 4)}
 
 
 def test_the_report_on_several_models_has_a_line_for_each():
-    text = format_load(load_results.several("a", "b", slo="p99=30ms,error_rate=50%"))
+    text = format_load(load_results.several("a", "b", slo="p90=30ms,error_rate=50%"))
     assert "a, b at grpc://host:8001" in text
     assert [line.split()[:2] for line in text.splitlines() if line.startswith(("  a  ", "  b  "))] == [["a", "200"], ["b", "200"], ["a", "average"]]
-    for words in ("8 x a: rejected: full", "a: Of ", "b: The server did not say", "the SLO of b: p99 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)"):
+    for words in (
+        "8 x a: rejected: full",
+        "a: The server turned away 8 of 200 requests",
+        "b: The server turned away 4 of 200 requests",
+        "the SLO of b: p90 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)",
+    ):
         assert words in text, words
 
 

@@ -1,15 +1,19 @@
 """The search for the highest rate, on a queue that is computed."""
 
 import dataclasses
+import itertools
+import json
 import random
 
+import load_results
 import pytest
 
 from tritongen.errors import InputError
-from tritongen.load.findmax import find_max
+from tritongen.load.findmax import Found, Probe, find_max
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
+from tritongen.report.load import format_found, format_probe, found_json
 from tritongen.spec.traffic import Promises
 
 CAPACITY = 200.0
@@ -62,3 +66,112 @@ def test_a_machine_that_cannot_send_more_is_said():
 def test_without_a_promise_there_is_nothing_to_find():
     with pytest.raises(InputError, match="needs one"):
         find_max(promising(), first_rate=1, seconds=1, warmup_s=0, run=queue)
+
+
+@pytest.mark.parametrize("limits", [{"mean": 200.0}, {"max": 2000.0}])
+def test_a_queue_that_grows_is_seen_whatever_is_promised(limits):
+    found = find_max(promising(**limits), first_rate=210, seconds=30, warmup_s=0, run=queue)
+    assert any("p99 grows while the rate is held" in reason for reason in found.probes[0].reasons)
+    assert found.rate < 210
+
+
+def test_a_queue_that_grows_is_seen_where_only_errors_are_promised():
+    plan = LoadPlan((ModelLoad("m", slo=Promises({}, 0.01)),), "grpc://h:1")
+    found = find_max(plan, first_rate=250, seconds=30, warmup_s=0, run=queue)
+    assert any("p99 grows while the rate is held" in reason for reason in found.probes[0].reasons)
+    assert 0 < found.rate < 210
+
+
+def test_requests_that_are_turned_away_do_not_keep_a_rate():
+    def rejecting(plan):
+        made = queue(plan)
+        rate = plan.stages[-1].rate
+        if rate > 40:
+            for key in list(made.recorder.histograms):
+                made.recorder.histograms[key._replace(outcome="rejected")] = made.recorder.histograms.pop(key)
+        return made
+
+    found = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=rejecting)
+    assert found.rate == pytest.approx(40, rel=0.06)
+    assert "no request was answered well" in next(probe for probe in found.probes if probe.rate > 40).reasons[0]
+
+
+def hiccups(*numbers):
+    """The queue, with a sender that is late in the runs of these numbers."""
+    runs = itertools.count(1)
+
+    def run(plan):
+        made = queue(plan)
+        if next(runs) in numbers:
+            for _ in range(made.recorder.late.count // 20):
+                made.recorder.late.record(0.1)
+        return made
+
+    return run
+
+
+def test_one_hiccup_of_the_sender_does_not_end_the_search():
+    calm, disturbed = (find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=run) for run in (queue, hiccups(2)))
+    assert disturbed.rate == calm.rate
+    assert len(disturbed.probes) == len(calm.probes) + 1
+    assert [probe.rate for probe in disturbed.probes[:3]] == [10, 20, 20]
+    lasting = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=hiccups(2, 3, 4))
+    assert lasting.rate < 20.5
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_search_that_is_broken_off_claims_nothing_about_the_rate_it_broke_off_at(between):
+    runs = itertools.count(1)
+
+    def run(plan):
+        if next(runs) < 3:
+            return queue(plan)
+        if between:
+            raise KeyboardInterrupt
+        return dataclasses.replace(queue(plan), complete=False)
+
+    found = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=run)
+    assert (found.rate, found.complete, found.close, found.limited_by_generator) == (20, False, False, False)
+    assert len(found.probes) == (2 if between else 3)
+    assert between or found.probes[-1].reasons == ("it was broken off before its end",)
+    text, data = format_found(found), json.loads(found_json(found))
+    assert "The search was broken off after" in text
+    assert "20.0 requests/s kept the SLO, no higher one was tried" in text
+    assert "5 %" not in text
+    assert (data["rate"], data["complete"], data["probes"][-1]["kept"]) == (20, False, between)
+
+
+def test_what_is_broken_off_before_it_has_begun_found_nothing():
+    def run(plan):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=run)
+
+
+def test_a_search_that_ends_below_no_broken_rate_claims_no_closeness():
+    end = Found(1e6, (Probe(1e6, load_results.make(), (), False),))
+    assert "(no higher one was tried, 1 run)" in format_found(end)
+
+
+def test_a_trace_has_a_rate_of_its_own_and_is_no_search():
+    with pytest.raises(InputError, match="a trace has its own"):
+        find_max(dataclasses.replace(PLAN, arrivals="trace", trace="t"), first_rate=10, seconds=1, warmup_s=0, run=queue)
+
+
+def test_a_run_at_another_rate_is_not_kept():
+    def halved(plan):
+        made = queue(plan)
+        stage = dataclasses.replace(plan.stages[-1], seconds=plan.stages[-1].seconds * 2)
+        return dataclasses.replace(made, plan=dataclasses.replace(plan, stages=(stage,)))
+
+    found = find_max(PLAN, first_rate=100, seconds=20, warmup_s=0, run=halved)
+    assert found.rate < 10
+    assert any("which is another rate" in reason for reason in found.probes[0].reasons)
+
+
+def test_each_run_is_told_with_its_real_reasons():
+    told = []
+    find_max(promising(p99=2000.0), first_rate=205, seconds=30, warmup_s=0, run=queue, tell=lambda probe: told.append(format_probe(probe)))
+    assert "p99 grows while the rate is held" in told[0]
+    assert told[-1].endswith("kept") or "grows" in told[-1]

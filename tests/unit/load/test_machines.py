@@ -91,6 +91,7 @@ def test_one_worker_comes_late_one_is_killed_and_one_comes_too_late(load, tmp_pa
     assert "the run has begun, and its schedule is shared out among 2" in ends[2][2]
 
 
+@pytest.mark.system
 def test_who_waits_for_others_does_so_for_a_limited_time(load, tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
         wait = ["--expect-workers-max-wait", "1s"]
@@ -165,7 +166,7 @@ def test_shares_are_given_out_once_and_the_run_begins_when_all_are_ready():
     for worker in "bc":
         told.line(worker, ready=True)
     assert told.kinds(GO) == ["b", "c"]
-    assert told.notes[-1]["senders"] == ["B", "C"]
+    assert told.notes[-1]["senders"] == {"B": 0, "C": 1}
     assert "the run has begun" in told.hello("e")[2]["refused"]
     assert not told.crew.done
     told.line("b", over=True)

@@ -169,3 +169,15 @@ class TestRefused:
 def _with(folder, name):
     (folder / name).mkdir()
     return folder
+
+
+def test_sizes_of_what_is_no_input_are_refused():
+    ((code, message),) = problems(NUMBERS, shape_mix=(({"x": (1,), "extra": (4,)}, 1.0),))
+    assert (code, message) == ("TG420", "sizes are given of what is no input: 'extra'")
+
+
+@pytest.mark.parametrize(("item", "words"), [((2**40,), "a single request takes more than 1 GiB"), ((2**25,), "64 requests take more than 1 GiB")])
+def test_what_would_take_too_much_memory_is_refused_before_it_is_made(monkeypatch, item, words):
+    monkeypatch.setattr(payloads, "random_values", lambda dtype, shape, rng: np.broadcast_to(np.float32(0), shape))
+    with pytest.raises(InputError, match=words):
+        pool_of(meta_of(("x", "FP32", [-1])), pool=64, shape_mix=(({"x": item}, 1.0),))

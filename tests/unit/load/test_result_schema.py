@@ -9,9 +9,11 @@ import pytest
 import schemas
 
 from tritongen.load.arrivals import Stage
+from tritongen.load.findmax import Found, Probe
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Recorder
-from tritongen.load.result import SCHEMA_VERSION
+from tritongen.load.result import SCHEMA_VERSION, Setup
+from tritongen.report.load import found_json
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/load_result.schema.json").read_text(encoding="utf-8"))
 RESULTS = {
@@ -97,14 +99,26 @@ def test_other_values_are_refused(place, value):
 
 
 def test_every_setting_and_the_version_are_described():
-    settings = SCHEMA["properties"]["settings"]["properties"]
-    assert set(settings) == {field.name for field in dataclasses.fields(LoadPlan)}
+    settings, result = SCHEMA["$defs"]["settings"]["properties"], SCHEMA["$defs"]["result"]["properties"]
+    assert set(settings) == {field.name for part in (LoadPlan, Setup) for field in dataclasses.fields(part)}
     assert set(settings["models"]["items"]["properties"]) == {field.name for field in dataclasses.fields(ModelLoad)}
-    assert SCHEMA["properties"]["schema"]["const"] == SCHEMA_VERSION
-    described = [name for name, part in SCHEMA["properties"].items() if "$ref" not in part and len(part["description"]) < 10]
+    assert result["schema"]["const"] == SCHEMA_VERSION
+    described = [name for name, part in result.items() if "$ref" not in part and len(part["description"]) < 10]
     assert described == []
 
 
 def test_a_closed_loop_has_its_requests_in_its_stage():
     (stage,) = data(load_results.closed(100))["stages"]
     assert (stage["name"], stage["sent"], stage["latency_ms"]["count"]) == ("closed loop", 100, 100)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_search_fits_as_well(kept):
+    runs = [load_results.make(f"{rate}:2s") for rate in (50, 100)]
+    probes = (Probe(50.0, runs[0], () if kept else ("p99 is too high",), False), Probe(100.0, runs[1], ("p99 is too high",), True))
+    document = json.loads(found_json(Found(50.0 if kept else 0.0, probes)))
+    assert schemas.accepts(SCHEMA, document)
+    assert [(probe["rate"], probe["kept"], probe["latency_ms"]["count"] > 0) for probe in document["probes"]] == [(50, kept, True), (100, False, True)]
+    assert (document["result"] is not None) == kept
+    del document["probes"][0]["latency_ms"]
+    assert not schemas.accepts(SCHEMA, document)

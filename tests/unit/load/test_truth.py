@@ -21,17 +21,34 @@ def test_the_simulation_is_that_of_one_worker():
     assert found == pytest.approx([0.1, 0.2, 0.3, 0.5, 0.35])
 
 
+@pytest.mark.parametrize(
+    ("reported_ms", "logged_ms", "noise_ms", "believable"),
+    [
+        (1.9, 1.6, 0.3, True),
+        (200, 1.6, 0.3, False),
+        (200, 1.6, 20.0, False),
+        (3.9, 1.6, 0.3, False),
+        (3.9, 1.6, 2.0, True),
+        (0.9, 1.6, 0.3, False),
+        (280, 310, 1.0, False),
+        (450, 310, 1.0, True),
+        (600, 310, 1.0, False),
+    ],
+)
+def test_what_is_believed_depends_on_the_machine_and_on_little_else(reported_ms, logged_ms, noise_ms, believable):
+    assert truth.believable(reported_ms, logged_ms, noise_ms) == believable
+
+
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
-    found = truth.run(protocol, 200, 3, service_s=0.001, stalls=[(1.0, 0.3)])
+    found = truth.run(protocol, 200, 3, service_s=0.001, stalls=[(1.0, 0.3)], noise=True)
     assert found.result.counts == {"ok": len(found.logged)}
     for percent in (50, 90, 99, 99.9):
         logged = found.logged_ms(percent)
-        # Never less than the server saw; what a busy machine adds on the way is bounded widely (benchmarks/load.py measures it on a quiet one).
-        assert 0.9 * logged - 2 <= found.reported_ms(percent) <= 2 * logged + 200, percent
+        # benchmarks/load.py holds it within 2 % on a quiet machine.
+        assert truth.believable(found.reported_ms(percent), logged, found.noise_ms(percent)), (percent, logged, found.reported_ms(percent))
     # Sixty of six hundred arrive in the pause, or while what it held back is worked off.
     assert found.reported_ms(99) > 200
-    assert found.reported_ms(50) < 200
     # How busy a sender was is said of the run, without the seconds in which it waited for its start.
     assert found.result.senders[0].wall_s == pytest.approx(3, abs=2)
 
@@ -47,6 +64,7 @@ def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
             print(time.perf_counter(), file=process.stdin, flush=True)
             reports = [json.loads(line) for line in process.stdout]
     last = reports[-1]
-    assert last["done"]
+    assert last["lasted_s"] == 0.01
+    assert all(report["lasted_s"] is None for report in reports[:-1])
     assert last["cpu_s"] > 0
     assert 0 < last["wall_s"] < 2 * TICK_S

@@ -244,3 +244,33 @@ def test_no_bytes_of_a_server_break_the_sender(noise, after_a_head):
     (first, second), _ = exchange(_first_then(answer), 2)
     assert first.outcome in set(Outcome)
     assert second.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("body", "hollow"),
+    [
+        (b'{"model_name":"m","model_version":"1","outputs":[{"name":"y","datatype":"FP32","shape":[1],"data":[0.0]}]}', False),
+        (b'{"model_name": "m", "outputs": [ {"name": "y"}]}', False),
+        (b'{"model_name":"m","outputs":[]}', True),
+        (b'{"error":"there is no \\"outputs\\":[{ here"}', True),
+        (b"", True),
+        (b"{}", True),
+        (b"<html>" + b"x" * 300_000, True),
+    ],
+    ids=["JSON", "spaces", "no output", "words of an error", "empty", "nothing", "a page"],
+)
+@pytest.mark.parametrize("chunk", [1, 7, 1_000_000])
+def test_an_answer_without_outputs_is_an_error_of_its_own(body, hollow, chunk):
+    if chunk * 1000 < len(body):
+        chunk = 50_000
+    pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (body[place : place + chunk] for place in range(0, len(body), chunk)))
+    (answer,), _ = exchange(answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n"))
+    assert (answer.outcome, answer.hollow) == (Outcome.OK, hollow)
+    assert answer.judged == ((Outcome.HOLLOW, "the answer (200) holds no outputs") if hollow else (Outcome.OK, ""))
+
+
+def test_outputs_are_looked_for_in_each_answer_anew():
+    full = http_answer(200, b'{"outputs":[{"name":"y"}]}')
+    answers, connections = exchange(answering(full, http_answer(200, b"{}"), full, last=True), 3)
+    assert [answer.hollow for answer in answers] == [False, True, False]
+    assert connections == 1

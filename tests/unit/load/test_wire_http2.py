@@ -6,6 +6,7 @@ import pytest
 from hpack import Decoder, Encoder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tritonclient.grpc import service_pb2
 from wire_peers import Http2Peer, answer_all, call, message_bytes, served, speaking
 
 from tritongen.client.endpoint import Access
@@ -624,3 +625,50 @@ async def _counted(peer, kind, room):
         if found.kind == Kind.WINDOW_UPDATE and found.stream == 0:
             room[0] += frames.read_number(found.payload)
     return found
+
+
+def response(**fields):
+    """A ModelInferResponse as bytes, with its one output unless `output=False`."""
+    output = fields.pop("output", True)
+    message = service_pb2.ModelInferResponse(model_name="m", model_version="1", **fields)
+    if output:
+        message.outputs.add(name="y", datatype="FP32", shape=[1])
+        message.raw_output_contents.append(bytes(4000))
+    return message
+
+
+def with_parameter(size, **fields):
+    """The same with a parameter of so many bytes, which stands before the outputs."""
+    made = response(**fields)
+    made.parameters["why"].string_param = "x" * size
+    return made
+
+
+@pytest.mark.parametrize(
+    ("message", "hollow"),
+    [
+        (response().SerializeToString(), False),
+        (response(id="7" * 300).SerializeToString(), False),
+        (with_parameter(500).SerializeToString(), False),
+        (with_parameter(5000).SerializeToString(), False),
+        (b"", True),
+        (response(output=False).SerializeToString(), True),
+        (with_parameter(500, output=False).SerializeToString(), True),
+        (service_pb2.ModelInferResponse(raw_output_contents=[b"1234"]).SerializeToString(), True),
+        (b"garbage", True),
+        (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", True),
+        (b"\x2a", True),
+        (b"\x2a\x50abc", True),
+    ],
+)
+@pytest.mark.parametrize("piece", [3, 100, 16_000])
+def test_an_answer_without_outputs_is_an_error_of_its_own(message, hollow, piece):
+    def write(peer, number):
+        data = message_bytes(message)
+        pieces = [frames.frame(Kind.DATA, 0, number, data[place : place + piece]) for place in range(0, len(data), piece)]
+        head = frames.frame(Kind.HEADERS, frames.END_HEADERS, number, peer.block({":status": "200", "content-type": "application/grpc"}))
+        return head + b"".join(pieces) + peer.trailers(number, {"grpc-status": "0"})
+
+    (answer,), _ = exchange(once(write))
+    assert (answer.outcome, answer.hollow) == (Outcome.OK, hollow)
+    assert answer.judged == ((Outcome.HOLLOW, "the answer (OK) holds no outputs") if hollow else (Outcome.OK, ""))

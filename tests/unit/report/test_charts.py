@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritongen.report.charts import HEIGHT, WIDTH, Series, columns, line_chart, linear, logarithmic, number, stacked_bar, tail
+from tritongen.report.charts import HEIGHT, WIDTH, Series, Shade, columns, line_chart, linear, logarithmic, number, stacked_bar, tail
 
 
 def parsed(picture):
@@ -81,7 +81,7 @@ def chart(points, **options):
 
 def test_a_line_goes_from_corner_to_corner():
     path = parsed(chart([(0, 0), (10, 100)])).find(".//path").get("d")
-    assert path == "M64.0 216.0 L704.0 12.0"
+    assert path == "M64.0 216.0 L704.0 18.0"
 
 
 def test_a_gap_is_a_gap_and_a_single_point_is_seen():
@@ -125,3 +125,12 @@ def test_columns_are_as_high_as_their_values_and_have_room(count):
     assert heights[-1] / heights[0] == pytest.approx(count, rel=0.1)
     assert within(picture)
     assert len(list(parsed(picture).iter("text"))) < 40
+
+
+def test_shades_lie_within_the_chart_and_are_as_deep_as_said():
+    picture = parsed(chart([(0, 1.0), (10, 2.0)], shades=[Shade(2, 4, 1.0, "all <failed>"), Shade(8, 14, 0.5, "half")]))
+    first, second = picture.findall("rect")
+    assert first.find("title").text == "all <failed>"
+    assert float(first.get("width")) == pytest.approx(float(second.get("width")), abs=0.2)
+    assert float(second.get("x")) + float(second.get("width")) <= WIDTH
+    assert float(first.get("opacity")) == pytest.approx(2 * float(second.get("opacity")), abs=0.002)

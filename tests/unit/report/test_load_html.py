@@ -194,6 +194,20 @@ def test_what_was_never_sent_is_due():
     assert (moment.due, moment.ok, moment.errors) == (2, 1, 0)
 
 
+def test_seconds_without_answers_are_shaded_and_not_left_empty():
+    """Two seconds in which all is well, one in which half fails, one in which nothing is answered, one in which nothing is due."""
+    plan = LoadPlan((ModelLoad("m"),), "grpc://h:1", stages=(Stage(5, 2, 2, "2/s"),))
+    recorder = at(0.1, 0.6, 1.1, 1.6, 2.1)
+    for due in (2.6, 3.1, 3.6):
+        recorder.add(Key("m", "grpc", 0, "deadline"), due, 10.0, 0.0, "no answer in time")
+    text = load_page(LoadResult(plan, recorder))
+    assert re.findall(r'<rect class="shade"[^>]*><title>([^<]*)', text) == [f"{part} of the requests got no good answer" for part in ("50.0%", "100.0%")]
+    depths = [float(depth) for depth in re.findall(r'<rect class="shade"[^>]*opacity="([0-9.]+)"', text)]
+    assert 0 < depths[0] < depths[1] < 1
+    assert "Shaded: some got no good answer" in text
+    assert "Shaded" not in load_page(LoadResult(plan, at(0.1, 4.1)))
+
+
 def test_the_distribution_rises_from_the_smallest_to_the_largest():
     points = distribution(load_results.make("500:4s", errors=0).latencies())
     assert points[0][0] == 0

@@ -19,13 +19,13 @@ def scenario(folder, text):
 
 def test_every_key(folder):
     text = """
-    models: {a: 3, b: {weight: 0.5, slo: {max: 1s}}}, stages: [100:30s, 100-400:1m], warmup: 0s, deadline: 2s, arrivals: 'trace:t.txt',
+    models: {a: 3, b: {weight: 0.5, slo: {max: 1s}}}, stages: [100:30s, 100-400:1m], warmup: 0s, deadline: 2s, arrivals: constant,
     slo: {p99.9: 50ms, error_rate: 0.1%}, protocol: http, pool: 9, seed: 7"""
     found = scenario(folder, text)
     assert {name: own.weight for name, own in found.models.items()} == {"a": 3, "b": 0.5}
     assert found.models["b"].slo == Promises({"max": 1000})
     assert found.stages == (Step(100, 100, 30), Step(100, 400, 60))
-    assert (found.duration_us, found.warmup_us, found.deadline_us, found.arrivals) == (30_000_000, 0, 2_000_000, ("trace", "t.txt"))
+    assert (found.duration_us, found.warmup_us, found.deadline_us, found.arrivals) == (30_000_000, 0, 2_000_000, ("constant", ""))
     assert found.slo == Promises({"p99.9": 50}, 0.001)
     assert (found.protocol, found.pool, found.seed) == ("http", 9, 7)
 
@@ -50,6 +50,11 @@ def test_short_forms(folder):
         ("rate: fast", "TG010", "fast", "expected a number, got the text 'fast'"),
         ("rate: 5, users: 2", "TG015", "2", "users is given, and so is rate"),
         ("users: 5, stages: '1:1s'", "TG015", "'1:1s'", "stages is given, and so is users"),
+        ("users: 5, arrivals: constant", "TG015", "constant", "in a closed loop a request is sent when the one before was answered"),
+        ("rate: 5, arrivals: 'trace:t'", "TG015", "'trace:t'", "a trace says itself when each request is due"),
+        ("duration: 800h", "TG011", "800h", "duration is 2880000 s, and a load test may take 30 days"),
+        ("stages: [1:400h, 2:400h]", "TG011", "[1:400h", "the length of all stages is 2880000 s"),
+        ("models: [a], batch_mix: [1:70%, 8:0.3]", "TG011", "[1:70%", "some parts of '1:70%,8:0.3' are percentages and some are not"),
         ("stages: [100:30s, soon]", "TG011", "[100:30s", "'soon' is no stage: 'soon' is no number of requests a second"),
         ("stages: []", "TG010", "[]", "got an empty list"),
         ("duration: 0s", "TG011", "0s", "duration is 0"),

@@ -60,7 +60,7 @@ GOOD = [
     spec_of("samples: {a: {files: ., image: {range: [-1, 1], std: [0.5]}, audio: {channels: mix}, text: {per: file}}, b: 1}"),
     spec_of("batching: {max: 8}", top="load: {scenarios: {s: {models: [m], batch_mix: ['1:70%', '8:30%'], shape_mix: {x: 3x4}, data: d}}}"),
     spec_of("", top="load: {scenarios: {s: {models: {m: 2}, batch_mix: 1, stages: '1:1s, 2-3.5:1m', slo: {p99.9: 1ms, error_rate: 0.1%}}}}"),
-    spec_of("", top="load: {scenarios: {s: {models: {m: {weight: 0.5}}, rate: 0.5, arrivals: 'trace:t', slo: {max: 1s, error_rate: 0.5}}}}"),
+    spec_of("", top="load: {scenarios: {s: {models: {m: {weight: 0.5}}, arrivals: 'trace:t', slo: {max: 1s, error_rate: 0.5}}}}"),
     spec_of("onnxruntime: {graph_optimization: basic, arena_shrinkage: ['cpu:0', 'gpu:10'], cuda: {gpu_mem_limit: 0.5GiB, use_tf32: false}}"),
     spec_of("onnxruntime: {tensorrt: {tactic_sources: {cudnn: false}, extra_plugin_lib_paths: [/a/b.so, c.so], ep_context: {path: /m.onnx}}}"),
     spec_of("tensorrt: {cuda_graphs: true, stream_priority: max}, op_libraries: [/opt/a.so, libb.so]"),

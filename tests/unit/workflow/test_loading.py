@@ -20,11 +20,12 @@ load:
     mixed:
       models: {a: 3, b: {batch_mix: 4, slo: {max: 1s}}}
       rate: 200
-      arrivals: trace:data/t.txt
+      arrivals: constant
       batch_mix: [1:50%, 2:50%]
       protocol: http
     ramp: {models: {b: {data: more}}, stages: [1:1s], slo: {error_rate: 0.1%}, pool: 5, seed: 9, warmup: 1s, deadline: 3s}
     crowd: {models: [a], users: 4, duration: 7s}
+    again: {models: [a], arrivals: trace:data/t.txt, duration: 7s}
 """
 
 
@@ -41,7 +42,7 @@ def test_models_have_their_own_values_before_the_scenarios(spec):
     plan = plan_for_spec(spec, {}, scenario="mixed")
     first, second = plan.models
     assert [(load.model, load.part, load.batch_mix) for load in plan.models] == [("a", 3, ((1, 0.5), (2, 0.5))), ("b", 1, ((4, 1.0),))]
-    assert (plan.scenario, plan.url, plan.arrivals, plan.trace) == ("mixed", "http://127.0.0.1:8000", "trace", str(spec.parent / "data/t.txt"))
+    assert (plan.scenario, plan.url, plan.arrivals) == ("mixed", "http://127.0.0.1:8000", "constant")
     assert [(stage.rate, stage.seconds, stage.measured) for stage in plan.stages] == [(200, 5, False), (200, 30, True)]
     assert second.shape_mix == (({"x": (8,)}, 1.0),)
     assert second.samples["x"]["files"] == str(spec.parent / "data")
@@ -55,6 +56,17 @@ def test_a_scenario_says_how_requests_come(spec):
     assert (ramp.pool, ramp.seed, ramp.deadline_s, [stage.seconds for stage in ramp.stages]) == (5, 9, 3, [1, 1])
     assert (ramp.models[0].data, ramp.models[0].slo.error_rate) == (str(spec.parent / "more"), 0.001)
     assert (crowd.users, crowd.seconds, crowd.warmup_s, crowd.stages) == (4, 7, 5, ())
+
+
+def test_a_trace_says_itself_when_requests_are_due_and_has_no_warmup_unless_one_is_asked_for(spec):
+    plan = plan_for_spec(spec, {}, scenario="again")
+    assert (plan.arrivals, plan.trace) == ("trace", str(spec.parent / "data/t.txt"))
+    assert [(stage.name, stage.seconds) for stage in plan.stages] == [("trace", 7)]
+    assert [stage.seconds for stage in plan_for_spec(spec, {"warmup_us": 1_000_000}, scenario="again").stages] == [1, 7]
+    assert [plan_for_spec(spec, given, scenario="again").arrivals for given in ({"rate": 2.0}, {"users": 3})] == ["poisson", "poisson"]
+    for scenario in ("mixed", "ramp", "crowd"):
+        plan = plan_for_spec(spec, {"arrivals": ("trace", "t.txt")}, scenario=scenario)
+        assert (plan.arrivals, plan.users, len(plan.stages) - (plan.length_s > 30)) == ("trace", 0, 1) or scenario == "ramp"
 
 
 def test_options_win(spec):
@@ -93,7 +105,7 @@ def test_a_name_alone_promises_what_the_option_says():
 
 
 def test_a_plan_travels_whole(spec):
-    for name in ("mixed", "ramp", "crowd"):
+    for name in ("mixed", "ramp", "crowd", "again"):
         plan = plan_for_spec(spec, {}, scenario=name)
         again = LoadPlan.from_json(plan.to_json())
         assert again.to_json() == plan.to_json()
@@ -103,13 +115,17 @@ def test_a_plan_travels_whole(spec):
 @pytest.mark.parametrize(
     ("changes", "arguments", "given", "words"),
     [
-        ({}, {}, {}, "has 3 scenarios: mixed, ramp, crowd"),
+        ({}, {}, {}, "has 4 scenarios: mixed, ramp, crowd, again"),
         ({}, {"scenario": "nope"}, {}, "has no scenario 'nope'"),
         ({}, {"model": "c"}, {}, "has no model 'c'"),
         ({}, {"scenario": "mixed"}, {"data": "x.npz"}, "--data: inputs are those of one model, and the scenario has 2"),
         ({}, {"scenario": "mixed"}, {"data": "x", "shape_mix": {"x": (((1,), 1.0),)}}, "--shape-mix and --data"),
         ({}, {"scenario": "ramp"}, {"duration_us": 5}, "stages have their own durations"),
-        ({"data/t.txt": "~nobody-here/t.txt"}, {"scenario": "mixed"}, {}, "the home folder in '~nobody-here/t.txt'"),
+        ({}, {"scenario": "crowd"}, {"arrivals": ("constant", "")}, "in a closed loop a request is sent when the one before was answered"),
+        ({}, {"scenario": "mixed"}, {"arrivals": ("trace", "t"), "rate": 5.0}, "a trace says itself when each request is due"),
+        ({}, {"scenario": "mixed"}, {"users": 100_001}, "more than the 100,000"),
+        ({}, {"model": "a"}, {"shape_mix": {"x": (((1,), 1.0),) * 400, "z": (((1,), 1.0),) * 400}}, "more than 100,000 combinations"),
+        ({"data/t.txt": "~nobody-here/t.txt"}, {"scenario": "again"}, {}, "the home folder in '~nobody-here/t.txt'"),
         ({"load:": "x:"}, {}, {}, "there is no key 'x'"),
     ],
 )
@@ -152,3 +168,23 @@ def test_several_models_without_a_scenario_are_not_guessed(spec):
 def test_options_that_say_nothing_are_exit_2(tritongen, arguments, words):
     done = tritongen("load", *arguments)
     assert (done.code, words in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize("given", [{}, {"slo": Promises({"p99": 9999.0})}])
+def test_a_promise_that_could_not_be_missed_is_refused_with_all_others(tmp_path, given):
+    path = tmp_path / "spec.yaml"
+    path.write_text("""version: 1
+triton: {release: "24.10"}
+models: [{name: a, source: a.onnx, slo: {p99: 3s}}, {name: b, source: b.onnx, slo: {p50: 1s, p99: 2999ms}}, {name: c, source: c.onnx}]
+load: {scenarios: {all: {models: {a: 1, b: 1, c: {slo: {max: 5s, p50: 1s}}}, deadline: 3s}}}
+""")
+    (tmp_path / "a.onnx").touch()
+    with pytest.raises(InputError) as caught:
+        plan_for_spec(path, given)
+    found = [(diagnostic.code, diagnostic.model, diagnostic.message.split(" is ")[0]) for diagnostic in caught.value.diagnostics]
+    expected = (
+        [("a", "p99 within 9.999 s"), ("b", "p99 within 9.999 s"), ("c", "p99 within 9.999 s")] if given else [("a", "p99 within 3 s"), ("c", "max within 5 s")]
+    )
+    assert found == [("TG420", *each) for each in expected]
+    assert "given up after 3 s" in caught.value.diagnostics[0].message
+    assert all(load.slo for load in plan_for_spec(path, {**given, "deadline_us": 20_000_000}).models)

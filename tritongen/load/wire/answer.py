@@ -12,7 +12,9 @@ from tritongen.client.calls import CallFailed, Status
 
 
 class Outcome(str, enum.Enum):
-    """What became of a request, in one vocabulary for both protocols."""
+    """What became of a request, in one vocabulary for both protocols. `HOLLOW` is what a load test makes of a good answer without outputs,
+    and `UNFINISHED` a request that was under way when the test was broken off.
+    """
 
     OK = "ok"
     REJECTED = "rejected"
@@ -20,6 +22,8 @@ class Outcome(str, enum.Enum):
     FAILED = "failed"
     DEADLINE = "deadline"
     CONNECTION = "connection"
+    HOLLOW = "hollow"
+    UNFINISHED = "unfinished"
 
 
 OUTCOMES: Mapping[Status, Outcome] = {
@@ -61,6 +65,7 @@ class Answer(NamedTuple):
         sent_s, received_s: `time.perf_counter` when the request went to its connection (0 where it never did) and when the last byte of the answer was read.
         payload: the answer itself, where it was asked for.
         headers: HTTP's headers in lower case, where the payload was asked for.
+        hollow: the protocol says that all is well, and the answer names no output: it is no answer of Triton's to an inference.
     """
 
     outcome: Outcome
@@ -72,6 +77,12 @@ class Answer(NamedTuple):
     received_s: float = 0.0
     payload: bytes | None = None
     headers: Mapping[str, str] = MappingProxyType({})
+    hollow: bool = False
+
+    @property
+    def judged(self) -> tuple[Outcome, str]:
+        """The outcome for a load test, to which an answer without outputs is an error, and its words."""
+        return (Outcome.HOLLOW, f"the answer ({self.status}) holds no outputs") if self.hollow else (self.outcome, self.error)
 
 
 def failed(failure: CallFailed, *, size: int = 0, sent_s: float = 0.0, received_s: float = 0.0) -> Answer:

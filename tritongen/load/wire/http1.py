@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
 import httptools
@@ -14,6 +15,10 @@ from tritongen.client.endpoint import Access, Endpoint
 from tritongen.load.wire.answer import Answer, Outcome, Prepared, failed
 from tritongen.load.wire.pool import Owner, Wire
 
+_OUTPUTS = re.compile(rb'"outputs"\s*:\s*\[\s*\{')
+"""What every answer to an inference has in its JSON, which stands before all tensors: searched for, since parsing it would cost more than all the rest."""
+_SPLIT = 32
+"""Bytes at the end of a piece in which the words may begin that the next one goes on with."""
 _MOST_ERROR_BYTES = 65_536
 """Bytes of an error's body that are kept for its text."""
 
@@ -56,6 +61,7 @@ class Http1Connection(asyncio.Protocol):
         self._keep = self._store = self._complete = self._begun = self._framed = self._spoiled = self._alive = False
         self._size = self._status = 0
         self._body: list[bytes] = []
+        self._named, self._searched = False, b""
         self._headers: dict[str, str] = {}
         self._sent_s = 0.0
 
@@ -136,6 +142,10 @@ class Http1Connection(asyncio.Protocol):
         if self._complete:
             return
         self._size += len(data)
+        if not self._named:
+            searched = self._searched + data
+            self._named = _OUTPUTS.search(searched) is not None
+            self._searched = searched[-_SPLIT:]
         if self._store and (self._keep or self._size <= _MOST_ERROR_BYTES):
             self._body.append(data)
 
@@ -149,7 +159,7 @@ class Http1Connection(asyncio.Protocol):
         """The answer is there; the connection is for the next one where it stays open."""
         received_s, body = self._received_s, b"".join(self._body) if self._store else None
         if self._status == 200:
-            result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, body, self._headers)
+            result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, body, self._headers, not self._named)
         else:
             result = self._refusal(body or b"", received_s)
         self._settle(result)

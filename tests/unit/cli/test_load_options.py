@@ -1,0 +1,34 @@
+"""Options of `tritongen load` that cannot be meant are refused before anything is asked of a server, in words and with exit code 2."""
+
+import pytest
+
+NOBODY = ["load", "m", "-u", "grpc://127.0.0.1:1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--seed", "-5"], "-5 is not in the range"),
+        (["--rate", "nan"], "'nan' is no rate"),
+        (["--rate", "inf"], "'inf' is no rate"),
+        (["--rate", "2e9"], "up to 1000000"),
+        (["--rate", "0"], "'0' is no rate"),
+        (["--rate", "fast"], "'fast' is no rate"),
+        (["--duration", "10000h"], "may take 30 days"),
+        (["--warmup", "10000h"], "may take 30 days"),
+        (["--deadline", "10000h"], "may take 30 days"),
+        (["--stages", "1:400h,1:400h"], "may take 30 days"),
+        (["--metrics-url", "host:8002"], "does not say over what and where"),
+        (["--metrics-url", "http://"], "does not say over what and where"),
+        (["--metrics-url", "http://[bad"], "is no address"),
+        (["--shape-mix", "x=1", "--shape-mix", "x=2"], "names the input 'x' twice"),
+        (["--slo", "p99=1ms,p99=2ms"], "'p99' stands twice"),
+        (["--users", "2", "--arrivals", "constant"], "in a closed loop a request is sent when the one before was answered"),
+        (["--rate", "5", "--arrivals", "trace:t"], "a trace says itself when each request is due"),
+        (["--batch-mix", "1:70%,8:0.3"], "are percentages and some are not"),
+    ],
+)
+def test_it_is_refused(tritongen, arguments, words):
+    done = tritongen(*NOBODY, *arguments)
+    assert (done.code, words in done.err) == (2, True), done.err
+    assert "Traceback" not in done.err

@@ -1,0 +1,160 @@
+"""How runs are judged: what got no good answer counts, and what says nothing about the server is told apart."""
+
+import math
+
+import load_results
+import pytest
+
+from tritongen.load.histogram import Histogram, Samples
+from tritongen.load.limits import Measured, ModelFacts, what_limits
+from tritongen.load.plan import LoadPlan, ModelLoad, staged
+from tritongen.load.recorder import Key, Recorder
+from tritongen.load.result import LoadResult
+from tritongen.load.serverside import ServerSide
+from tritongen.load.verdict import judged
+from tritongen.report.load import format_load
+from tritongen.report.load_html import load_page
+from tritongen.spec.traffic import Step, parse_slo
+
+
+def histogram(*latencies_ms):
+    made = Histogram()
+    for latency in latencies_ms:
+        made.record(latency / 1000)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("measure", "unanswered", "expected"),
+    [
+        ("p99", 0, 99),
+        ("p99", 1, 100),
+        ("p99", 2, math.inf),
+        ("p50", 90, 95),
+        ("p50", 101, math.inf),
+        ("max", 0, 100),
+        ("max", 1, math.inf),
+        ("mean", 0, 50.5),
+        ("mean", 100, (50.5 + 10_000) / 2),
+    ],
+)
+def test_what_got_no_good_answer_is_slower_than_all_the_rest(measure, unanswered, expected):
+    assert judged(histogram(*range(1, 101)), unanswered, measure, 10.0) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("measure", ["p50", "max", "mean"])
+def test_nothing_is_judged_as_nothing(measure):
+    assert judged(Histogram(), 0, measure, 10.0) == 0
+
+
+def test_samples_beyond_a_value_are_counted():
+    samples = Samples.of(histogram(1, 4.9, 5.2, 80))
+    assert [samples.beyond(value) for value in (0, 5000, 79_000, 81_000)] == [4, 2, 1, 0]
+
+
+def run(outcomes, *, slo="", late_s=0.0, late=0, seconds=10, warmup_s=0.0, message="why"):
+    """A run of ten requests a second; `outcomes` gives that of each instant, or None for one that was never sent."""
+    plan = LoadPlan((ModelLoad("m", slo=parse_slo(slo) if slo else parse_slo("p99=1s")),), "http://h:1", stages=staged([Step(10, 10, seconds)], warmup_s))
+    recorder, stage = Recorder(), len(plan.stages) - 1
+    for index in range(seconds * 10):
+        due, outcome = warmup_s + index / 10, outcomes(index / 10)
+        if outcome is None:
+            recorder.miss("m", stage, due)
+        else:
+            recorder.add(Key("m", "http", stage, outcome), due, 0.005, late_s if index < late else 0.0, "" if outcome == "ok" else message)
+    return LoadResult(plan, recorder)
+
+
+def test_a_promise_without_errors_in_it_is_broken_by_them():
+    rejecting = run(lambda due: "ok" if due % 1 < 0.05 else "rejected", slo="p99=20ms")
+    assert rejecting.missed_slo() == ("p99: 90 of 100 requests got no good answer, and 20 ms were promised",)
+    assert run(lambda due: "rejected" if due == 5 else "ok", slo="p99=20ms").missed_slo() == ()
+
+
+def test_what_was_under_way_when_a_run_was_broken_off_is_judged_as_far_as_it_had_waited():
+    """The last ten had waited for 5 ms."""
+    result = run(lambda due: "ok" if due < 9 else "unfinished", slo="p99=20ms,mean=20ms,max=20ms,error_rate=0.1%")
+    assert (result.missed_slo(), result.error_rate) == ((), 0)
+    tight = run(lambda due: "ok" if due < 9 else "unfinished", slo="max=4.9ms")
+    assert tight.missed_slo() == ("max: 10 of 100 requests got no good answer, and 4.9 ms were promised",)
+    nothing = run(lambda due: "unfinished", slo="p99=20ms")
+    assert nothing.missed_slo() == ("p99: no request was due, or was given time to be answered",)
+
+
+@pytest.mark.parametrize("outcome", ["connection", "deadline", "hollow", "failed", "rejected"])
+def test_a_run_in_which_nothing_was_answered_is_not_valid_without_a_promise_too(outcome):
+    result = run(lambda due: outcome)
+    assert result.invalid == (f"no request was answered well in the measured time (100 {outcome})",)
+
+
+@pytest.mark.parametrize("warmup_s", [0.0, 2.5])
+def test_a_server_that_goes_away_is_told_with_the_moment(warmup_s):
+    result = run(lambda due: "ok" if due < 4 else "connection", warmup_s=warmup_s)
+    assert result.invalid == ("no good answer came after 3.9 s of 10 s: the server went away, or stands still since",)
+    assert "no good answer came after 3.9 s" in format_load(result)
+
+
+def test_a_server_that_is_not_even_asked_any_more_went_away_too():
+    assert "no good answer came after 3.9 s" in run(lambda due: "ok" if due < 4 else None).invalid[0]
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        lambda due: "ok" if due < 9.5 else "deadline",
+        lambda due: "connection" if due < 6 else "ok",
+        lambda due: "ok" if due in (3.0, 7.0) else "rejected",
+        lambda due: "ok",
+    ],
+    ids=["a pause at the end", "a late start", "one in fifty answered", "all answered"],
+)
+def test_a_server_that_answers_has_not_gone_away(outcomes):
+    assert not any("went away" in reason for reason in run(outcomes).invalid)
+
+
+def test_one_hiccup_of_the_sender_is_no_bottleneck_and_more_are():
+    assert run(lambda due: "ok", late=4, late_s=0.2).invalid == ()
+    (reason,) = run(lambda due: "ok", late=5, late_s=0.2).invalid
+    assert reason.startswith("5 of 100 requests were sent more than 5 ms late, up to 200")
+    assert run(lambda due: "ok", late=5, late_s=0.2).overburdened == (reason,)
+
+
+def test_a_reason_is_said_once_and_the_split_with_it():
+    result = LoadResult(**{**vars(run(lambda due: "ok", late=5, late_s=0.2)), "servers": {"m": load_results.SERVER}})
+    text, page = format_load(result), load_page(result)
+    for written in (text, page):
+        assert written.count("this machine is too busy") == 1
+        assert written.count("are spent in the queue") == 1
+
+
+SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
+
+
+def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, answered=80, rejected=0, split=None, **changes):
+    server = ServerSide(100, 0, int(100 * batch), 100, {}, {})
+    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, 100, answered, rejected))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"queue": 9.0, "facts": ModelFacts(8), "batch": 7.5}, "Batches are full (7.5 of 8 rows): more instances"),
+        ({"queue": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "Batches are not full (1.2 of 8 rows)"),
+        ({"queue": 9.0, "facts": ModelFacts(0)}, "The model does not batch"),
+        ({"queue": 9.0}, "More instances let fewer requests wait."),
+        ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "with 1.2 rows at a time of 8"),
+        ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 6}, "The model itself takes most of it: a faster precision"),
+        ({"outside": 9.0, "late_ms": 8.0}, "This machine sent requests 8.00 ms late on average"),
+        ({"outside": 9.0, "facts": ModelFacts(8, 4_915_200)}, "Each request carries 4.92 MB over grpc"),
+        ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
+        ({"outside": 9.0}, "The way there and back over grpc"),
+        ({"rejected": 20}, "The server turned away 20 of 100 requests"),
+        ({"rejected": 20, "split": {}}, "The server turned away 20 of 100 requests"),
+        ({"split": {}, "answered": 0}, "Nothing was answered well"),
+        ({"split": {}}, "The server did not say where its time went."),
+    ],
+)
+def test_what_limits_a_run_follows_from_what_was_measured(arguments, words):
+    said = limited(**arguments)
+    assert words in said
+    assert "gRPC" not in said

@@ -1,0 +1,63 @@
+"""What people write behind the options of `tritongen load`, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+
+def read(parser: str, text: str | None) -> Any:
+    """What a parser of `spec.traffic` makes of an option; None for one that was not given. Raises InputError (TG420)."""
+    if text is None:
+        return None
+    from tritongen.load.plan import read
+    from tritongen.spec import traffic
+
+    return read(getattr(traffic, parser), text)
+
+
+def microseconds(text: str | None, option: str, *, zero: bool = False) -> int | None:
+    """A length of time; None for one that was not given. Raises UsageError for what is none, for 0 unless it is a `zero` too, and for what is too long."""
+    from tritongen.spec.traffic import too_long
+    from tritongen.spec.units import parse_duration
+
+    if text is None:
+        return None
+    try:
+        length = 0 if zero and text == "0" else parse_duration(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from error
+    if not length and not zero:
+        raise click.UsageError(f"{option}: it must be above 0")
+    if wrong := too_long(length / 1e6, "it"):
+        raise click.UsageError(f"{option}: {wrong}")
+    return length
+
+
+def metrics_page(_context: click.Context, _option: click.Parameter, url: str) -> str:
+    """The address of a metrics page, as it was given. Raises UsageError for what is none."""
+    from urllib3.exceptions import LocationParseError
+    from urllib3.util import parse_url
+
+    try:
+        parts = parse_url(url) if url else None
+    except LocationParseError:
+        raise click.UsageError(f"--metrics-url {url[:100]!r} is no address: write one such as http://host:8002/metrics") from None
+    if parts is not None and not (parts.scheme in ("http", "https") and parts.host):
+        raise click.UsageError(f"--metrics-url {url[:100]!r} does not say over what and where: write one such as http://host:8002/metrics")
+    return url
+
+
+def shapes(entries: Sequence[str]) -> dict[str, Any] | None:
+    """The mix of each input's sizes, by its name; None without any. Raises UsageError, and InputError (TG420)."""
+    mixes = {}
+    for entry in entries:
+        name, _, text = entry.partition("=")
+        if not name or not text:
+            raise click.UsageError(f"--shape-mix {entry!r}: write NAME=3x48x320, or NAME=3x48x320:70%,3x48x640:30%")
+        if name in mixes:
+            raise click.UsageError(f"--shape-mix names the input {name!r} twice: write its sizes in one, {name}=3x48x320:70%,3x48x640:30%")
+        mixes[name] = read("parse_shape_mix", text)
+    return mixes or None

@@ -1,0 +1,120 @@
+"""The sentence about what limits a model under load, and what to try: chosen by what was measured. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tritongen.load.serverside import ServerSide
+
+_REJECTED = 0.01
+_FULL = 0.8
+_ALONE = 1.5
+_SENDER = 0.5
+_LARGE_BYTES = 100_000
+"""Above this, copying and sending a request takes a part of a millisecond: 100 kB are 0.8 ms at 1 Gbit/s."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model and its requests before the run.
+
+    Attributes:
+        max_batch: Triton's `max_batch_size`; 0 where the model does not batch.
+        request_bytes: mean size of the input tensors of a request.
+    """
+
+    max_batch: int = 0
+    request_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a model.
+
+    Attributes:
+        split: mean milliseconds of an answered request by where they went, as in `ModelResult.split`; empty where the server did not say.
+        server: what the server counted; None where it did not say.
+        facts: what was known before; None where it is not.
+        protocol: `http` or `grpc`.
+        late_ms: how late requests were sent on average.
+        due: requests that were due.
+        answered: those that were answered well.
+        rejected: those that the server turned away.
+    """
+
+    split: Mapping[str, float]
+    server: ServerSide | None
+    facts: ModelFacts | None
+    protocol: str
+    late_ms: float
+    due: int
+    answered: int
+    rejected: int
+
+
+def what_limits(found: Measured) -> str:
+    """A sentence with the figures, and one with what to try for the largest of them."""
+    said = []
+    if found.rejected > _REJECTED * found.due:
+        said.append(f"The server turned away {found.rejected} of {found.due} requests: its queue is full, or they waited too long in it, at this rate.")
+    if not found.answered:
+        return " ".join([*said, "Nothing was answered well, so that there is no time to be split."])
+    if not found.split:
+        return " ".join([*said, "The server did not say where its time went."])
+    split = found.split
+    parts = {
+        "queue": split["queue"],
+        "compute": split["compute_input"] + split["compute_infer"] + split["compute_output"],
+        "outside": split["outside"],
+    }
+    said.append(
+        f"Of {sum(parts.values()):.2f} ms on average, {parts['queue']:.2f} are spent in the queue, {parts['compute']:.2f} in the model,"
+        f" {parts['outside']:.2f} in network and client."
+    )
+    largest = max(parts, key=lambda name: parts[name])
+    advice = {"queue": _queue(found), "compute": _compute(found), "outside": _outside(found, parts["outside"])}
+    return " ".join([*said, advice[largest]])
+
+
+def _batch(found: Measured) -> tuple[float, int] | None:
+    """The average batch and the largest; None where the model does not batch, or it is not known."""
+    if found.server is None or found.facts is None or found.facts.max_batch < 2 or not found.server.executions:
+        return None
+    return found.server.average_batch, found.facts.max_batch
+
+
+def _queue(found: Measured) -> str:
+    batch = _batch(found)
+    if batch is not None and batch[0] >= _FULL * batch[1]:
+        return f"Batches are full ({batch[0]:.1f} of {batch[1]} rows): more instances, or a larger batch, let fewer requests wait."
+    if batch is not None:
+        return (
+            f"Batches are not full ({batch[0]:.1f} of {batch[1]} rows): requests wait for a free instance, which more instances help, or for others to share"
+            " a batch with, which a shorter max_queue_delay ends."
+        )
+    if found.facts is not None and not found.facts.max_batch:
+        return "The model does not batch, so that requests wait for one another: let it batch, or add instances."
+    return "More instances let fewer requests wait."
+
+
+def _compute(found: Measured) -> str:
+    batch = _batch(found)
+    faster = "a faster precision or accelerator, or fewer threads fighting for cores"
+    if batch is not None and batch[0] < _ALONE:
+        return (
+            f"The model itself takes most of it, with {batch[0]:.1f} rows at a time of {batch[1]}: {faster}; for more throughput, let requests share batches."
+        )
+    return f"The model itself takes most of it: {faster}."
+
+
+def _outside(found: Measured, outside_ms: float) -> str:
+    if found.late_ms > _SENDER * outside_ms:
+        return f"This machine sent requests {found.late_ms:.2f} ms late on average, which is most of that: add --processes, or send from another machine."
+    nearer = "a client nearer to the server, or with more CPU"
+    if found.facts is None:
+        return f"The way there and back over {found.protocol} and the work on both ends take most of it: {nearer}."
+    size = found.facts.request_bytes
+    if size >= _LARGE_BYTES:
+        return f"Each request carries {size / 1e6:.2f} MB over {found.protocol}: smaller inputs (such as UINT8 for FP32), or {nearer}."
+    return f"Requests carry {size:,.0f} bytes, so that it is the way there and back over {found.protocol} and the work on both ends: {nearer}."
