@@ -85,7 +85,7 @@ def _least_bytes(meta: ModelMeta, tensor: TensorMeta, request: _Request, given: 
     """What an input takes at least, computed before anything of that size is made."""
     if tensor.name in given.values:
         return array_bytes(given.values[tensor.name]) * request.rows
-    sizes = request.sizes.get(tensor.name, _item_shape(meta, tensor))
+    sizes = request.sizes.get(tensor.name, meta.item_shape(tensor))
     rows = request.rows if meta.max_batch_size else 1
     size = 0 if -1 in sizes else math.prod(sizes) * rows * (tensor.dtype.itemsize or _TEXT_BYTES)
     # Items of files may be smaller than what was asked for, and one for many requests.

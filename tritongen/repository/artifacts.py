@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from tritongen.recipe import RECIPES, print_recipes, read_recipes
 from tritongen.repository.comparing import is_edited, is_regular, listing, stamp_of
 from tritongen.repository.digests import file_sha256
+from tritongen.repository.entry import Entry, KeptFile
 from tritongen.repository.place import artifacts_beside
 from tritongen.repository.stamp import Stamp
 from tritongen.repository.unfinished import is_unfinished
@@ -58,27 +59,32 @@ def _vouched_for(artifacts: Path, model: str) -> Mapping[PurePosixPath, str]:
     return {path: sha for recipe in recipes for path, sha in recipe.files.items()} | {RECIPES: file_sha256(file)}
 
 
-def stale_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath], kept: Iterable[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+def stale_artifacts(artifacts: Path, entry: Entry | None, stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
     """Files of an artifacts folder that are no longer wanted: those that we wrote and that are as we wrote them, and what a builder made of them.
 
-    `wanted`: the artifacts that should be there. `kept`: likewise the plans, by path in the model's folder. Raises OSError.
+    `entry`: what the model is to be; None for one that is removed. Raises OSError.
     """
     if stamp is None:
         return ()
-    asked = set(wanted)
+    asked = set(entry.artifacts) if entry is not None else set()
+    kept = {path: file for path, file in entry.files.items() if isinstance(file, KeptFile)} if entry is not None else {}
     gone = [
         path for path, written in stamp.artifacts.items() if path not in asked and is_regular(artifacts / path) and file_sha256(artifacts / path) == written
     ]
-    made = [path for path in _made_by_builders(listing(artifacts), stamp.kept, set(kept)) if path not in asked]
+    made = [path for path in _made_by_builders(listing(artifacts), stamp.kept, kept) if path not in asked]
     return tuple(sorted({*gone, *made}))
 
 
-def _made_by_builders(found: Iterable[PurePosixPath], before: Iterable[PurePosixPath], kept: Collection[PurePosixPath]) -> Iterator[PurePosixPath]:
+def _made_by_builders(found: Iterable[PurePosixPath], before: Iterable[PurePosixPath], kept: Mapping[PurePosixPath, KeptFile]) -> Iterator[PurePosixPath]:
     """What builders leave in a model's artifacts folder for plans that it had, and has no more; their unfinished files too."""
     gone = {path for path in before if path not in kept}
-    products = {path.with_name(name + ending) for path in gone for name in (path.name, _rtx(path).name) for ending in _PRODUCTS} | {_rtx(path) for path in gone}
+    # A plan of TensorRT-RTX stands for all plans of its version.
+    plans = gone | ({_rtx(path) for path in gone} - {_rtx(path) for path in kept})
+    products = {path.with_name(path.name + ending) for path in plans for ending in _PRODUCTS} | (plans - gone)
+    caches = {file.plan.timing_cache for file in kept.values() if file.plan is not None}
     for path in found:
-        if path in products or (gone and not kept and (_TIMES.fullmatch(str(path)) or is_unfinished(path))):
+        is_idle_cache = bool(_TIMES.fullmatch(str(path))) and path.name not in caches
+        if path in products or (gone and (is_idle_cache or (not kept and is_unfinished(path)))):
             yield path
 
 

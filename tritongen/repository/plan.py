@@ -25,7 +25,7 @@ from tritongen.repository.comparing import (
     stamp_of,
     why_left_out,
 )
-from tritongen.repository.entry import CopiedFile, Entry, KeptFile
+from tritongen.repository.entry import CopiedFile, Entry
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
@@ -253,8 +253,7 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
     ours = [path for path in found if path not in carried]
     compared = compare_folder(folder, [path for path in ours if path not in left_out], entry.files)
-    kept = [path for path, file in entry.files.items() if isinstance(file, KeptFile)]
-    stale = stale_artifacts(artifacts, entry.artifacts, kept, stamp)
+    stale = stale_artifacts(artifacts, entry, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     if not differences:
@@ -294,7 +293,7 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
     if stamp is None or stamp.is_of_another(name):
         return []
     artifacts = artifacts_beside(root) / name
-    stale = stale_artifacts(artifacts, (), (), stamp)
+    stale = stale_artifacts(artifacts, None, stamp)
     left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
         others, edited = others_work(folder, stamp)
