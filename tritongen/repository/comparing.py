@@ -10,11 +10,9 @@ from tritongen.manifest import LoadedBy, Manifest, load_manifest, manifest_path,
 from tritongen.recipe import RECIPES
 from tritongen.repository.copying import source_size
 from tritongen.repository.digests import file_sha256
-from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.entry import CONFIG, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
 from tritongen.repository.unfinished import is_unfinished
-
-CONFIG = PurePosixPath("config.pbtxt")
 
 
 @dataclass(frozen=True)

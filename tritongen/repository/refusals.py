@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic, Location
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.repository.comparing import config_sha256
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.room import Need, needs, size_text
@@ -57,6 +57,23 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
         hint=hint,
         model=change.name,
     )
+
+
+def lost_plans(plan: Plan) -> list[Diagnostic]:
+    """A warning for each model that is served now and has no plan once the plan is applied: it is left out until it is built again."""
+    return [
+        Diagnostic(
+            "TG050",
+            f"{', '.join(map(str, change.left_out))} {'is' if len(change.left_out) == 1 else 'are'} not what is asked for any more, and not kept",
+            Location(str(plan.root / change.name)),
+            consequence="Triton cannot load the model until it is built again; a server that has it loaded goes on with the old one, and must not be restarted",
+            hint=f"build it now, with tritongen build or the script in {plan.artifacts_root}",
+            model=change.name,
+            severity=Severity.WARNING,
+        )
+        for change in plan.written
+        if change.left_out
+    ]
 
 
 def no_room(plan: Plan, short: Need) -> Diagnostic:
