@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.repository.comparing import config_sha256
+from tritongen.repository.entry import CONFIG
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.room import Need, needs, size_text
 
@@ -50,6 +51,8 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
         hint = "move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
         if change.entry is None:
             hint = "save what you need, and remove it with --prune --force"
+        elif not (plan.root / change.name / CONFIG).exists():
+            hint = "without its config.pbtxt nothing says whose it is: move the folder away, or overwrite what is in the way with --force"
     return Diagnostic(
         "TG043",
         f"model '{change.name}' would be {verb}: {'; '.join(change.reasons)}",
