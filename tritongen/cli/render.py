@@ -77,11 +77,16 @@ def command(
 def _show(rendering: Rendering, *, dry_run: bool, check: bool) -> int:
     """`--dry-run` and `--check`: the plan, and the exit code that says what it comes to."""
     from tritongen.report.plans import format_diffs, format_plan
+    from tritongen.report.text import format_diagnostics
+    from tritongen.repository import conflicts, lost_plans
+    from tritongen.workflow.writing import deployment_conflicts
 
     for plan in rendering.plans:
         click.echo(format_plan(plan))
     if dry_run and (diffs := "\n".join(filter(None, map(format_diffs, rendering.plans)))):
         click.echo(f"\n{diffs}")
+    if found := [*conflicts(rendering.plan), *deployment_conflicts(rendering), *lost_plans(rendering.plan)]:
+        click.echo(format_diagnostics(found), err=True)
     if rendering.refused:
         return 2
     return 1 if any(plan.has_conflicts or (plan.would_change and check) for plan in rendering.plans) else 0
@@ -91,7 +96,7 @@ def _write(rendering: Rendering, *, keep_going: bool) -> int:
     """Apply the plan; 2 where something was left undone."""
     from tritongen.report.plans import format_plan
     from tritongen.report.text import format_diagnostics
-    from tritongen.repository import conflicts
+    from tritongen.repository import conflicts, lost_plans
     from tritongen.workflow.writing import apply_rendering, deployment_conflicts
 
     in_the_way = deployment_conflicts(rendering)
@@ -103,8 +108,8 @@ def _write(rendering: Rendering, *, keep_going: bool) -> int:
     for note in applied.notes:
         click.echo(note, err=True)
     left = [*conflicts(applied.plan), *in_the_way]
-    if left:
-        click.echo(format_diagnostics(left), err=True)
+    if found := [*left, *lost_plans(applied.plan)]:
+        click.echo(format_diagnostics(found), err=True)
     return 2 if left or rendering.refused else 0
 
 

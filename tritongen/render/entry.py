@@ -14,7 +14,7 @@ from tritongen.recipe import RECIPES, PlanRecipe, print_recipes
 from tritongen.render.backends import BACKENDS
 from tritongen.render.compile import Compiled, label_filename
 from tritongen.render.findings import Findings, Key
-from tritongen.repository import CopiedFile, Entry, EntryFile, KeptFile, Made, TextFile, file_sha256
+from tritongen.repository import CONFIG, CopiedFile, Entry, EntryFile, KeptFile, Made, TextFile, file_sha256
 from tritongen.repository.stamp import stamp_text
 from tritongen.repository.unfinished import is_unfinished
 from tritongen.signature import Signature
@@ -30,7 +30,6 @@ _NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
 """Unicode's categories of control characters, halves of characters, and ends of lines."""
 
 _SAVE_AGAIN = "save the model again with another name for its external data"
-CONFIG = PurePosixPath("config.pbtxt")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from tritongen.diagnostics import Severity
@@ -14,7 +14,7 @@ from tritongen.proof import Proof
 from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.origins import origin
-from tritongen.repository import CopiedFile, Entry, TextFile
+from tritongen.repository import CONFIG, CopiedFile, Entry, TextFile
 from tritongen.repository.copying import source_size
 from tritongen.repository.scan import FileFacts, ModelFolder
 from tritongen.rules import RULES, ModelContext, ModelFile, ServerFacts
@@ -22,8 +22,6 @@ from tritongen.rules.rule import Finding, Rule
 from tritongen.signature import Signature
 from tritongen.signature.inference import refine_outputs
 from tritongen.spec import ModelSpec
-
-CONFIG = PurePosixPath("config.pbtxt")
 
 _VARIABLE = "TG372"
 _TOLD = {

@@ -40,6 +40,20 @@ def served_versions(model: ModelSpec, written: Sequence[int]) -> list[int]:
     return list(written) if versions.policy == "all" else list(written[-versions.count :])
 
 
+def check_foreign(model: ModelSpec, written: Sequence[int], foreign: Sequence[int], findings: Findings) -> None:
+    """Say where version folders that no render made keep Triton from what is written. `written`, `foreign`: their numbers, ascending."""
+    higher = [number for number in foreign if number > written[-1]]
+    if written[-1] in served_versions(model, sorted({*written, *higher})) or model.versions.policy != "latest":
+        return
+    findings.warning(
+        "TG197",
+        ("sources",) if model.sources else ("version",),
+        f"version {written[-1]} is written, and the model's folder holds version {higher[-1]}, which tritongen did not make",
+        consequence="Triton serves the highest number, and so that one instead",
+        hint=f"move {higher[-1]} away, write a higher number than that, or say which are served: versions: {{policy: specific, versions: [{written[-1]}]}}",
+    )
+
+
 def _check_sources(model: ModelSpec, written: Sequence[int], findings: Findings) -> None:
     versions = model.versions
     if findings.is_inherited(("version",)):

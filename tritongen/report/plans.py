@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tritongen.report.text import printable
-from tritongen.repository import Action, Change, FileDiff, FilePlan, Plan, SharedChange, bytes_to_copy, file_diffs, size_text, text_diffs
+from tritongen.repository import Action, Change, FileDiff, FilePlan, Plan, SharedChange, bytes_to_copy, file_diffs, plan_diffs, size_text
 
 _DONE = {Action.CREATE: "created", Action.REPLACE: "replaced", Action.KEEP: "unchanged", Action.CONFLICT: "conflict", Action.ORPHAN: "orphan"}
 _COLOURS = {Action.CREATE: "green", Action.REPLACE: "yellow", Action.KEEP: None, Action.CONFLICT: "red", Action.ORPHAN: "magenta"}
@@ -53,7 +53,7 @@ def _costs(plan: Plan, change: Change) -> str:
 
 def format_diffs(plan: Plan) -> str:
     """Unified diffs of all texts that the plan changes, each with the model's name in its path; empty where there are none. Raises RepositoryError."""
-    diffs = file_diffs(plan) if isinstance(plan, FilePlan) else [diff for change in plan.changes for diff in text_diffs(plan.root, change)]
+    diffs = file_diffs(plan) if isinstance(plan, FilePlan) else plan_diffs(plan)
     return "\n".join(line for diff in diffs for line in _diff_lines(diff))
 
 

@@ -4,18 +4,20 @@ from tritongen.repository.actions import Action
 from tritongen.repository.apply import Applied, apply_plan, conflicts
 from tritongen.repository.comparing import config_sha256, stamp_of
 from tritongen.repository.copying import Progress
-from tritongen.repository.diffs import FileDiff, file_diffs, text_diffs
+from tritongen.repository.diffs import FileDiff, file_diffs, plan_diffs
 from tritongen.repository.digests import file_sha256
-from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.entry import CONFIG, CopiedFile, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.files import FilePlan, apply_files, file_conflicts, plan_files
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.plan import Change, Plan, make_plan, unreadable
+from tritongen.repository.refusals import lost_plans
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles
 from tritongen.repository.staging import recover
 from tritongen.repository.stamp import Made, Stamp, read_stamp
 
 __all__ = [
+    "CONFIG",
     "Action",
     "Applied",
     "Change",
@@ -42,13 +44,14 @@ __all__ = [
     "file_conflicts",
     "file_diffs",
     "file_sha256",
+    "lost_plans",
     "make_plan",
+    "plan_diffs",
     "plan_files",
     "read_stamp",
     "recover",
     "repository_root",
     "size_text",
     "stamp_of",
-    "text_diffs",
     "unreadable",
 ]

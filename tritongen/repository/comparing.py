@@ -10,12 +10,10 @@ from tritongen.manifest import Manifest, load_manifest, manifest_path
 from tritongen.recipe import RECIPES
 from tritongen.repository.copying import source_size
 from tritongen.repository.digests import file_sha256
-from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
+from tritongen.repository.entry import CONFIG, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
 from tritongen.repository.unfinished import is_unfinished
 from tritongen.staleness import LoadedBy, stale
-
-CONFIG = PurePosixPath("config.pbtxt")
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ def listing(folder: Path) -> list[PurePosixPath]:
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
     """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours, nor in the way."""
     wanted = entry.files.get(path)
-    if entry.files.keys() & {*path.parents}:
-        return False
+    if wanted is None and any(path in other.parents or other in path.parents for other in entry.files):
+        return False  # a link where a folder must be, or a folder where a file must be
     return isinstance(wanted, KeptFile) or (wanted is None and (stamp is None or path not in (*stamp.files, *stamp.kept)))
 
 
@@ -101,6 +99,8 @@ def compare_folder(folder: Path, found: Sequence[PurePosixPath], wanted: Mapping
 
 def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, stamp: Stamp | None) -> list[str]:
     """Everything in `folder` that writing `entry` would destroy and that no earlier render wrote. `found`: the files that do not stay. Raises OSError."""
+    if not found:
+        return []
     if stamp is None:
         why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
         return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
@@ -111,7 +111,8 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
         if path == CONFIG or path in stamp.kept or (path in entry.files and _is_same(folder / path, entry.files[path])):
             continue
         if path not in stamp.files:
-            reasons.append(f"{folder / path} was not made by tritongen, and its place is needed")
+            what = "is a link, which was not made" if (folder / path).is_symlink() else "was not made"
+            reasons.append(f"{folder / path} {what} by tritongen, and its place is needed")
         elif is_edited(folder / path, stamp.files[path]):
             reasons.append(f"{folder / path} was changed by hand")
     return reasons

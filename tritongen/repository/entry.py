@@ -11,6 +11,9 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.recipe import PlanFile, PlanRecipe
 
+CONFIG = PurePosixPath("config.pbtxt")
+"""The config of a model, in its folder."""
+
 
 @dataclass(frozen=True)
 class TextFile:

@@ -16,7 +16,6 @@ from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
 from tritongen.repository.artifacts import blocked_artifacts, foreign_artifacts, stale_artifacts
 from tritongen.repository.comparing import (
-    CONFIG,
     compare_folder,
     foreign_work,
     is_carried,
@@ -25,7 +24,7 @@ from tritongen.repository.comparing import (
     stamp_of,
     why_left_out,
 )
-from tritongen.repository.entry import CopiedFile, Entry
+from tritongen.repository.entry import CONFIG, CopiedFile, Entry
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
@@ -136,11 +135,6 @@ class Plan:
         return bool(self.written or self.pruned or self.shared_written)
 
     @property
-    def is_clean(self) -> bool:
-        """True where the disk already looks as it should; orphans count as a difference."""
-        return not self.would_change and not self.with_action(Action.ORPHAN)
-
-    @property
     def would_change(self) -> bool:
         """True where applying the plan would write or remove something, or is stopped by a conflict; orphans that stay count as none."""
         return self.writes or self.has_conflicts
@@ -189,14 +183,15 @@ def _planned(root: Path, entries: Sequence[Entry], shared: SharedFiles, *, force
     changes += [change for name in names if name not in asked for change in _orphan(root, name, force=force, prune=prune)]
     places = [place / change.name for change in changes if change.action is not Action.CONFLICT for place in (root, artifacts_beside(root))]
     plan = Plan(root, tuple(changes), force, prune, frozenset(spared), shared_files=shared, abandoned=abandoned(places))
-    return dataclasses.replace(plan, shared=_compare_shared(plan))
+    return dataclasses.replace(plan, shared=_compare_shared(plan, names))
 
 
-def _compare_shared(plan: Plan) -> tuple[SharedChange, ...]:
+def _compare_shared(plan: Plan, names: Sequence[str]) -> tuple[SharedChange, ...]:
     """The files of no single model: for all models that will be there, also those that the plan leaves as they are."""
     staying = [change for change in plan.changes if change not in plan.pruned]
     models = [(change.name, None if change.action is Action.CONFLICT else change.entry) for change in staying]
-    recipes, problems = recipes_after(plan.root, [*models, *((name, None) for name in sorted(plan.spared))])
+    spared = [name for name in sorted(plan.spared) if name in names]  # what is asked for may be no name of a folder at all
+    recipes, problems = recipes_after(plan.root, [*models, *((name, None) for name in spared)])
     files = {path: SharedFile(file.content, (*file.notes, *problems)) for path, file in plan.shared_files(recipes).items()}
     return tuple(compare_shared(plan.artifacts_root, path, file, force=plan.force) for path, file in files.items())
 

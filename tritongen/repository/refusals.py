@@ -6,8 +6,9 @@ import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritongen.diagnostics import Diagnostic, Location
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.repository.comparing import config_sha256
+from tritongen.repository.entry import CONFIG
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.room import Need, needs, size_text
 
@@ -50,6 +51,8 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
         hint = "move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
         if change.entry is None:
             hint = "save what you need, and remove it with --prune --force"
+        elif not (plan.root / change.name / CONFIG).exists():
+            hint = "without its config.pbtxt nothing says whose it is: move the folder away, or overwrite what is in the way with --force"
     return Diagnostic(
         "TG043",
         f"model '{change.name}' would be {verb}: {'; '.join(change.reasons)}",
@@ -57,6 +60,23 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
         hint=hint,
         model=change.name,
     )
+
+
+def lost_plans(plan: Plan) -> list[Diagnostic]:
+    """A warning for each model that is served now and has no plan once the plan is applied: it is left out until it is built again."""
+    return [
+        Diagnostic(
+            "TG050",
+            f"{', '.join(map(str, change.left_out))} {'is' if len(change.left_out) == 1 else 'are'} not what is asked for any more, and not kept",
+            Location(str(plan.root / change.name)),
+            consequence="Triton cannot load the model until it is built again; a server that has it loaded goes on with the old one, and must not be restarted",
+            hint=f"build it now, with tritongen build or the script in {plan.artifacts_root}",
+            model=change.name,
+            severity=Severity.WARNING,
+        )
+        for change in plan.written
+        if change.left_out
+    ]
 
 
 def no_room(plan: Plan, short: Need) -> Diagnostic:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritongen.modelconfig.reading import MAX_BYTES
+from tritongen.repository.entry import CONFIG
 
-CONFIG_NAME = "config.pbtxt"
+CONFIG_NAME = CONFIG.name
 _MOST_ENTRIES = 50_000
 _DEEPEST = 8
 _NO_FILES = {"folder": "it is a folder", "link": "it is a link that leads out of the repository", "nowhere": "it is a link that leads nowhere"}

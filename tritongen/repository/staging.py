@@ -164,5 +164,6 @@ def _busy(root: Path, wait_s: float) -> Diagnostic:
         "TG048",
         f"another render has been writing the model repository for {wait_s:g} seconds",
         Location(str(root)),
-        hint="run it again when that one is done; `lsof` names a process that has the folder open",
+        hint="run it again when that one is done; `lsof` names a process that has the folder open. "
+        "A program that holds the folder itself (`flock`) must not start a render into it",
     )

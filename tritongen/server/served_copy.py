@@ -18,12 +18,10 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.modelconfig import parse_pbtxt, print_pbtxt
 from tritongen.recipe import RECIPES, load_recipes
-from tritongen.repository import artifacts_beside, repository_root
+from tritongen.repository import CONFIG, artifacts_beside, repository_root
 from tritongen.server import adapt, gpu
 from tritongen.server.adapt import Adapted, Machine
 from tritongen.server.options import EMBEDDED_RELEASE, ServerOptions
-
-_CONFIG = "config.pbtxt"
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def _configs(repository: Path) -> dict[str, Any]:
     found = {}
     for folder in sorted(path for path in repository.iterdir() if path.is_dir()):
         try:
-            config = parse_pbtxt((folder / _CONFIG).read_text(encoding="utf-8"))
+            config = parse_pbtxt((folder / CONFIG).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, text_format.ParseError):
             continue
         if not config.name:
@@ -144,7 +142,7 @@ def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> 
                 Diagnostic(
                     "TG903",
                     f"model {name!r} cannot be served here as its config asks: {'; '.join(adapted.differences)}",
-                    Location(str(repository / name / _CONFIG)),
+                    Location(str(repository / name / CONFIG)),
                     consequence="Triton refuses to load it on this machine",
                     hint="serve it where the GPU is, or leave out --strict to serve an adapted copy",
                     model=name,
@@ -155,7 +153,7 @@ def _problems(repository: Path, models: dict[str, Adapted], *, strict: bool) -> 
                 Diagnostic(
                     "TG904",
                     f"model {name!r} is a TensorRT plan, which the embedded server cannot run, and its source ONNX is not at {source}",
-                    Location(str(repository / name / _CONFIG)),
+                    Location(str(repository / name / CONFIG)),
                     consequence="the embedded Triton has no TensorRT backend and refuses to load it",
                     hint="put the ONNX there (`tritongen render` does), or serve the plan with NVIDIA's container on a machine with a GPU",
                     model=name,
@@ -174,9 +172,9 @@ def _copy(repository: Path, copy: Path, models: dict[str, Adapted]) -> None:
             continue
         folder = copy / entry.name
         folder.mkdir()
-        (folder / _CONFIG).write_text(print_pbtxt(adapted.config), encoding="utf-8")
+        (folder / CONFIG).write_text(print_pbtxt(adapted.config), encoding="utf-8")
         for inner in entry.iterdir():
-            if inner.name == _CONFIG:
+            if inner.name == CONFIG.name:
                 continue
             replaced = adapted.needs_source and inner.is_dir() and inner.name.isdigit()
             (folder / inner.name).symlink_to(plan_source(repository, entry.name, inner.name) if replaced else inner)

@@ -111,10 +111,11 @@ class Serving(Strict):
         why="to serve several versions at once, or a certain one",
     )
     version: ModelVersion = setting(
-        "The version folder to write: a number (replaced in place), or auto (new weights get the next one, versions.count are kept).",
+        "The version folder to write: a number (replaced in place), or auto (new weights get the next one; of earlier ones those stay that `versions` serves: "
+        "by default none, with `versions: {count: 2}` one, with `policy: all` all; back to a number, they go).",
         default=1,
         sets="the name of the version folder",
-        why="auto keeps the weights that were served before, so that one can go back",
+        why="auto never writes over the weights that are served; with versions it keeps those before, so that one can go back",
     )
 
     @property

@@ -58,6 +58,8 @@ class Check:
             in_defaults = {(tuple(detail["loc"])[1:], word(detail).message) for detail in errors if detail["loc"][:1] == ("defaults",)}
             for detail in errors:
                 path, wording = tuple(detail["loc"]), word(detail)
+                if wording.code == "TG014":
+                    continue  # `_names` says it, of the second of the two
                 self._mark(path)
                 if self.places.is_inherited(path) and (path[2:], wording.message) in in_defaults:
                     continue  # said once, for the defaults
@@ -114,7 +116,7 @@ class Check:
         return ""
 
     def _pydantic(self, path: KeyPath, wording: Wording) -> None:
-        if wording.code == "TG014" or path in self._empty or self.places.is_faulty(path):
+        if path in self._empty or self.places.is_faulty(path):
             return  # said elsewhere
         self._add(path, wording, self.places.of_key(path) if wording.at_key else self.places.of_value(path))
 

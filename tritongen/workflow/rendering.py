@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from tritongen.render.rewriting import check_effects, check_optimisation
 from tritongen.render.rows import judge_unproven
 from tritongen.render.scripts import check_model_name, judge_trtexec, shared_files
 from tritongen.render.server import judge_server
-from tritongen.render.versions import check_interfaces
+from tritongen.render.versions import check_foreign, check_interfaces
 from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, repository_root
 from tritongen.spec import LoadedSpec, read_spec
 from tritongen.workflow.deploying import Deploying, for_this_device, repository_of
@@ -126,7 +127,7 @@ def plan_render(
         refused = {finding.model: None for finding in errors}
         entries = [entry for entry in draft.entries if entry.name not in refused]
         if errors and not (keep_going and entries and all(refused)):
-            raise InputError(findings)
+            raise InputError([*findings, *_why_not_going_on(errors)] if keep_going else findings)
         release = draft.loaded.spec.triton.release or DEFAULT_RELEASE.name
         shared = partial(shared_files, release=release, spec_name=draft.loaded.path.name, tritongen_version=__version__)
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
@@ -135,6 +136,13 @@ def plan_render(
     except BaseException:
         draft.close()
         raise
+
+
+def _why_not_going_on(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Why `keep_going` wrote nothing."""
+    about_all = sum(not finding.model for finding in errors)
+    why = f"{about_all} of the mistakes above belong{'s' if about_all == 1 else ''} to no model that has a name" if about_all else "no model is left"
+    return [Diagnostic("TG051", f"--keep-going cannot go on: {why}", consequence="nothing was written", severity=Severity.ADVICE)]
 
 
 def draft_render(
@@ -203,6 +211,7 @@ def _render_model(
         check_effects(model, [file.recipe for file in prepared.values()], findings)
     newest = prepared[max(prepared)]
     kept = {int(path.parts[0]) for path in previous}
+    check_foreign(model, sorted({*prepared, *kept}), shelf.foreign, findings)
     samples = samples_of(loaded, index, newest.signature, findings)
     compiled = compile_model(
         model,

@@ -11,6 +11,7 @@ from tritongen.errors import RepositoryError
 from tritongen.recipe import RECIPES
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
+from tritongen.render.versions import served_versions
 from tritongen.repository import CopiedFile, Made, artifacts_beside, config_sha256, file_sha256, stamp_of, unreadable
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
@@ -38,11 +39,15 @@ class Stored:
 
 @dataclass(frozen=True)
 class Shelf:
-    """All versions of one model, by number, how those that were rewritten came about, and the SHA-256 (hex) of the config that says so ("": there is none)."""
+    """All versions of one model, by number, how those that were rewritten came about, and the SHA-256 (hex) of the config that says so ("": there is none).
+
+    `foreign`: version folders that no render made, ascending.
+    """
 
     stored: Mapping[int, Stored]
     made: Mapping[int, Made]
     basis: str = ""
+    foreign: tuple[int, ...] = ()
 
     def find(self, made: Made) -> Path | None:
         """A model file that was made the same way from the same source, and is as it was written; None where there is none."""
@@ -57,15 +62,16 @@ def read_shelf(root: Path, name: str) -> Shelf:
     """
     with _reading(root):
         stamp, basis = stamp_of(root / name), config_sha256(root / name)
+        there = _version_folders(root / name)
     if stamp is None:
-        return Shelf({}, {}, basis)
+        return Shelf({}, {}, basis, tuple(there))
     artifacts = artifacts_beside(root) / name
     stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
     for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.
         sources = {path: sha for path, sha in stamp.artifacts.items() if path != RECIPES}
         stored[number] = Stored(artifacts, sources) if _MODEL in sources else Stored(artifacts / str(number), _below(number, sources))
-    return Shelf(stored, stamp.made, basis)
+    return Shelf(stored, stamp.made, basis, tuple(number for number in there if number not in stored))
 
 
 @contextlib.contextmanager
@@ -75,6 +81,12 @@ def _reading(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RepositoryError([unreadable(error, place)]) from error
+
+
+def _version_folders(folder: Path) -> list[int]:
+    """The numbers of the version folders that are there with something in them, ascending."""
+    found = (path for path in folder.iterdir() if path.is_dir() and any(path.iterdir())) if folder.is_dir() else ()
+    return sorted(number for path in found if (number := version_of(path.name)))
 
 
 def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:
@@ -90,7 +102,7 @@ def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int
     """The version folder that a model's `source` goes to, and the files of earlier versions that stay.
 
     With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not. An
-    earlier version stays as long as it is as it was written: one that was deleted by hand is not missed.
+    earlier version stays where `versions` serves it, as long as it is as it was written: one that was deleted by hand is not missed.
 
     Raises RepositoryError where a file cannot be read.
     """
@@ -99,5 +111,6 @@ def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int
     newest = max(shelf.stored, default=0)
     version = newest if newest and shelf.stored[newest].hashes == dict(files.hashes) else newest + 1
     # Of a plan only the newest source is kept, so that an older one could not be built again.
-    kept = [] if model.backend == "tensorrt" else [number for number in shelf.stored if version - model.versions.count < number < version]
+    served = [] if model.backend == "tensorrt" else served_versions(model, sorted({*shelf.stored, version}))
+    kept = [number for number in served if number != version]
     return version, {path: file for number in kept if shelf.stored[number].is_intact for path, file in shelf.stored[number].files(number).items()}

@@ -52,6 +52,57 @@ def test_dry_run_shows_a_table_and_the_differences_of_texts(two, tritongen):
     assert tree(two) == before
 
 
+def test_dry_run_shows_what_is_removed_what_is_linked_and_ends_of_lines(two, tritongen):
+    repository = two / "model_repository"
+    config = repository / "a/config.pbtxt"
+    config.write_bytes(config.read_bytes().replace(b"\n", b"\r\n"))
+    (repository / "b/config.pbtxt").rename(two / "elsewhere")
+    (repository / "b/config.pbtxt").symlink_to(two / "elsewhere")
+    write(two, "name: a, source: m.onnx", "name: b, source: m.onnx")
+    result = tritongen("render", two / "spec.yaml", "--dry-run")
+    assert "a/config.pbtxt: only ends of lines differ: CRLF → LF\n" in result.out
+    assert f"b/config.pbtxt: a link to {two}/elsewhere → " in result.out
+    assert "overwrite it with --force" in result.err
+    shown = tritongen("render", two / "spec.yaml", "--dry-run", "--force").out
+    assert "--- a/b/labels.txt\n+++ /dev/null\n" in shown
+    assert "-cat\n-dog" in shown
+    write(two, "name: a, source: m.onnx")
+    (repository / "b/config.pbtxt").unlink()
+    (two / "elsewhere").rename(repository / "b/config.pbtxt")
+    shown = tritongen("render", two / "spec.yaml", "--dry-run", "--prune").out
+    assert "--- a/b/config.pbtxt\n+++ /dev/null\n" in shown
+    assert "b/1/model.onnx: " in shown
+    assert " → removed, not shown" in shown
+
+
+def test_dry_run_shows_scripts_and_recipes(two, tritongen):
+    plans = "backend: tensorrt, instances: [{kind: gpu}]"
+    write(two, f"name: a, source: m.onnx, {plans}, batching: {{max: 4}}", "name: b, source: m.onnx, labels: {y: labels.txt}")
+    shown = tritongen("render", two / "spec.yaml", "--dry-run").out
+    for name in ("a/recipes.json", "build_plans.sh"):
+        assert f"--- /dev/null\n+++ b/model_repository.artifacts/{name}\n" in shown
+    assert tritongen("render", two / "spec.yaml").code == 0
+    write(two, f"name: a, source: m.onnx, {plans}, batching: {{max: 8}}", "name: b, source: m.onnx, labels: {y: labels.txt}")
+    shown = tritongen("render", two / "spec.yaml", "--dry-run").out
+    for name in ("a/recipes.json", "build_plans.sh"):
+        assert f"--- a/model_repository.artifacts/{name}\n" in shown
+
+
+def test_a_plan_that_is_left_out_is_a_warning_until_it_is_built(two, tritongen):
+    line = "name: a, source: m.onnx, backend: tensorrt, instances: [{kind: gpu}], batching: "
+    write(two, f"{line} {{max: 4}}")
+    assert tritongen("render", two / "spec.yaml", "--prune").code == 0
+    (two / "model_repository/a/1/model.plan").write_bytes(b"built before")
+    networks.mlp(two / "m.onnx", seed=2)
+    shown, done = (tritongen("render", two / "spec.yaml", *options) for options in (["--dry-run"], []))
+    assert (shown.code, done.code) == (0, 0)
+    for result in (shown, done):
+        assert "TG050" in result.err
+        assert "1/model.plan is not what is asked for any more, and not kept" in result.err
+        assert "must not be restarted" in result.err
+    assert "TG050" not in tritongen("render", two / "spec.yaml").err
+
+
 def test_a_text_that_is_data_or_very_long_is_named_and_not_shown(two, tritongen):
     write(two, "name: a, source: m.onnx", "name: b, source: m.onnx, labels: {y: labels.txt}")
     (two / "labels.txt").write_bytes(b"\xff\xfe\n")
@@ -131,6 +182,31 @@ def test_keep_going_has_nothing_to_go_on_with_where_all_models_are_wrong(two, tr
     before = tree(two)
     assert tritongen("render", two / "spec.yaml", "--keep-going", "--prune").code == 2
     assert tree(two) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("source: m.onnx", "1 of the mistakes above belongs to no model that has a name"),
+        ("name: a, source: missing.onnx", ""),
+        ("name: ../a, source: m.onnx", ""),
+        (f"name: {'x' * 300}, source: m.onnx", ""),
+        ("name: b, source: m.onnx", ""),
+    ],
+)
+def test_keep_going_goes_past_a_model_with_a_bad_name_or_says_why_it_cannot(two, tritongen, line, said):
+    """Of two models with one name neither is written."""
+    networks.mlp(two / "other.onnx", seed=2)
+    write(two, "name: b, source: other.onnx", line, "name: c, source: m.onnx")
+    before = by_model(two / "model_repository")
+    result = tritongen("render", two / "spec.yaml", "--keep-going")
+    assert result.code == 2
+    assert said in result.err
+    assert ("TG051" in result.err) == bool(said)
+    found = by_model(two / "model_repository")
+    assert ("c" in found) == (not said)
+    assert found["a"] == before["a"]
+    assert (found["b"] == before["b"]) == (bool(said) or line.startswith("name: b"))
 
 
 @pytest.mark.parametrize("options", [[], ["--check"], ["--dry-run"], ["--prune"], ["--keep-going"]])

@@ -35,7 +35,7 @@ def test_a_plan_writes_nothing_and_a_second_run_changes_nothing(tmp_path):
     assert all((tmp_path / "new" / name).is_file() for name in ("lead.yml", "deep/er/a.txt", "b.json"))
     assert (tmp_path / "new/deep/er/a.txt").read_text() == "one\n"
     again = plan(tmp_path / "new")
-    assert again.is_clean
+    assert not again.would_change
     before = (tmp_path / "new/lead.yml").stat().st_mtime_ns
     apply_files(again)
     assert (tmp_path / "new/lead.yml").stat().st_mtime_ns == before
@@ -62,7 +62,7 @@ def test_a_hand_edit_is_a_conflict_and_nothing_is_written(written, name):
     assert "docker-compose.override.yml" in finding.hint
     assert {path: path.read_text() for path in written.rglob("*") if path.is_file()} == before
     apply_files(plan(written, "services: {a: {}}\n", force=True))
-    assert plan(written, "services: {a: {}}\n").is_clean
+    assert not plan(written, "services: {a: {}}\n").would_change
 
 
 def test_a_checkout_with_other_line_ends_is_no_edit(written):

@@ -50,10 +50,10 @@ def plan(tmp_path):
 
 def test_a_plan_stays_as_long_as_its_manifest_says_that_it_is_good(tmp_path, plan):
     made, _ = entry(tmp_path)
-    assert render(tmp_path, made).is_clean
+    assert not render(tmp_path, made).would_change
     # 25.08 and this one have not the same name, and nothing else that matters differs.
     other, _ = entry(tmp_path, release="25.08", version_compatible=False)
-    assert render(tmp_path, other).is_clean
+    assert not render(tmp_path, other).would_change
     assert plan.read_bytes() == b"a plan"
 
 
@@ -73,7 +73,7 @@ def test_a_stale_plan_is_left_out_and_said_with_the_difference(tmp_path, plan, c
     assert f"1/model.plan: is stale, and left out until it is built again: {why}" in format_plan(done)
     assert not plan.exists()
     assert plan.parent.is_dir()
-    assert render(tmp_path, made).is_clean
+    assert not render(tmp_path, made).would_change
 
 
 def test_what_builders_left_of_a_plan_goes_with_it(tmp_path, plan):
@@ -171,18 +171,18 @@ def test_the_script_is_written_replaced_and_removed_with_the_models(tmp_path):
     assert f"created   {path}" in click.unstyle(format_plan(first, done=True))
     assert path.read_bytes() == script()
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
-    assert render(tmp_path, made, shared=wanted(script())).is_clean
+    assert not render(tmp_path, made, shared=wanted(script())).would_change
     path.chmod(0o644)
     assert [change.action for change in render(tmp_path, made, shared=wanted(script())).shared] == [Action.REPLACE]
     later = make_plan(tmp_path / "repo", [made], shared=wanted(script("echo 2\n")))
-    assert (later.would_change, later.is_clean, later.has_conflicts) == (True, False, False)
+    assert (later.would_change, later.has_conflicts) == (True, False)
     apply_plan(later)
     assert path.read_bytes() == script("echo 2\n")
     gone = render(tmp_path, made, shared=wanted(None))
     assert f"removed   {path}" in click.unstyle(format_plan(gone, done=True))
     assert f"remove    {path}" in click.unstyle(format_plan(gone))
     assert not path.exists()
-    assert render(tmp_path, made, shared=wanted(None)).is_clean
+    assert not render(tmp_path, made, shared=wanted(None)).would_change
     assert sorted(each.name for each in tmp_path.iterdir()) == ["repo", "repo.artifacts", "source.onnx"]
 
 

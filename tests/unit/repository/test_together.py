@@ -103,12 +103,12 @@ def test_nobody_looks_while_another_render_writes(tmp_path, monkeypatch):
     monkeypatch.setattr("tritongen.repository.plan.LOCK_WAIT_S", 0.2)
     holder = os.open(tmp_path / "repo", os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_SH)
-    assert make_plan(tmp_path / "repo", rendering.entries).is_clean
+    assert not make_plan(tmp_path / "repo", rendering.entries).would_change
     fcntl.flock(holder, fcntl.LOCK_EX)
     with pytest.raises(RepositoryError, match="another render has been writing"):
         make_plan(tmp_path / "repo", rendering.entries)
     os.close(holder)
-    assert make_plan(tmp_path / "repo", rendering.entries).is_clean
+    assert not make_plan(tmp_path / "repo", rendering.entries).would_change
 
 
 def test_what_another_render_did_in_between_is_seen(tmp_path):
@@ -214,7 +214,7 @@ def test_an_entry_that_depends_on_nothing_takes_what_is_there(tmp_path):
     assert config_sha256(tmp_path / "repo/a") != before
     assert config_sha256(tmp_path / "repo/nothing") == ""
     assert all(isinstance(file, CopiedFile) for path, file in second.entries[0].files.items() if path.name == "model.onnx")
-    assert make_plan(tmp_path / "repo", second.entries).is_clean
+    assert not make_plan(tmp_path / "repo", second.entries).would_change
 
 
 @pytest.mark.parametrize("place", ["", "top"])

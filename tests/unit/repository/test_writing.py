@@ -97,6 +97,37 @@ def test_a_folder_that_we_did_not_make_is_a_conflict(tmp_path):
         render(tmp_path, entry(tmp_path))
 
 
+def test_an_empty_folder_holds_nobodys_work(tmp_path):
+    (tmp_path / "repo/m/1").mkdir(parents=True)
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.REPLACE}
+    assert sorted(tree(tmp_path / "repo")) == ["m/1/model.onnx", "m/config.pbtxt"]
+
+
+def test_a_folder_whose_config_was_deleted_says_how_to_go_on(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo/m/config.pbtxt").unlink()
+    with pytest.raises(RepositoryError, match=r"it has no config\.pbtxt") as error:
+        render(tmp_path, entry(tmp_path))
+    assert error.value.diagnostics[0].hint.startswith("without its config.pbtxt nothing says whose it is")
+    assert render(tmp_path, entry(tmp_path), force=True) == {"m": Action.REPLACE}
+
+
+def test_a_version_folder_that_is_a_link_is_a_conflict(tmp_path):
+    """As is a folder where a file must be."""
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo/m/1").rename(tmp_path / "elsewhere")
+    (tmp_path / "repo/m/1").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RepositoryError, match="repo/m/1 is a link, which was not made by tritongen, and its place is needed"):
+        render(tmp_path, entry(tmp_path))
+    assert render(tmp_path, entry(tmp_path), force=True) == {"m": Action.REPLACE}
+    assert not (tmp_path / "repo/m/1").is_symlink()
+    assert (tmp_path / "elsewhere/model.onnx").is_file()
+    (tmp_path / "repo/m/labels.txt").mkdir()
+    (tmp_path / "repo/m/labels.txt/mine").write_text("mine")
+    with pytest.raises(RepositoryError, match=r"labels\.txt/mine was not made by tritongen, and its place is needed"):
+        render(tmp_path, entry(tmp_path, extra=[("labels.txt", b"a")]))
+
+
 def test_line_ends_that_git_changed_are_no_edit(tmp_path):
     render(tmp_path, entry(tmp_path))
     config = tmp_path / "repo/m/config.pbtxt"

@@ -29,7 +29,7 @@ def test_a_spec_becomes_its_repository_and_a_second_run_changes_nothing(name, tm
     with plan_render(spec, deploy=deploy) as again:
         pass
     assert {change.action for plan in again.plans for change in plan.changes} == {Action.KEEP}
-    assert all(plan.is_clean for plan in again.plans)
+    assert not any(plan.would_change for plan in again.plans)
 
 
 @pytest.mark.parametrize("name", goldens.NAMES)

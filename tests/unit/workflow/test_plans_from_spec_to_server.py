@@ -60,7 +60,7 @@ def test_a_plan_is_built_kept_found_stale_and_built_again(site):
     run = site.run()
     assert (run.returncode, run.stderr) == (0, "")
     assert said(site) == {}
-    assert render(site).is_clean
+    assert not render(site).would_change
     first = site.plan("text").read_bytes()
     (call,) = site.calls()
     assert call["profiles"] == [{"--minShapes": {"x": [1, 8]}, "--optShapes": {"x": [8, 8]}, "--maxShapes": {"x": [8, 8]}}]

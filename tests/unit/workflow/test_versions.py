@@ -34,6 +34,26 @@ def test_each_source_has_a_folder_and_one_config_serves_both(folder):
     assert render(folder, f"{BOTH}\nversions: {{policy: all}}").action == "keep"
 
 
+@pytest.mark.parametrize(("policy", "kept"), [("", [2]), ("versions: {count: 2}", [1, 2]), ("versions: {policy: all}", [1, 2])])
+def test_auto_keeps_the_earlier_versions_that_are_served(folder, policy, kept):
+    for name in "ab":
+        outcome = render(folder, f"source: {name}.onnx\nversion: auto\n{policy}")
+        assert outcome.findings == ()
+    assert files(folder) == [*(f"{number}/model.onnx" for number in kept), "config.pbtxt"]
+
+
+def test_a_higher_version_of_somebody_else_is_said(folder):
+    render(folder, "source: a.onnx\nversion: 1")
+    theirs = folder / ROOT / "m/7/model.onnx"
+    theirs.parent.mkdir()
+    theirs.write_bytes((folder / "b.onnx").read_bytes())
+    found = render(folder, "source: a.onnx\nversion: 1").one("TG197")
+    assert found.severity is Severity.WARNING
+    assert "holds version 7, which tritongen did not make" in found.message
+    assert render(folder, "source: a.onnx\nversions: {policy: all}").findings == ()
+    assert theirs.is_file()
+
+
 def test_a_source_that_leaves_the_spec_leaves_the_repository(folder):
     render(folder, f"{BOTH}\nversions: {{policy: all}}")
     outcome = render(folder, "sources: {3: b.onnx}")

@@ -248,4 +248,12 @@ ENTRIES = (
         "`rebatch` is a claim of tritongen's, and `prove: true` asks for a proof: without ONNX Runtime, above the limit or without valid inputs there is none.",
         "Give sizes in `shapes` and values in `samples`, install onnxruntime, raise `--prove-limit`, or write `prove: false` to serve it unproven.",
     ),
+    CodeEntry(
+        "TG197",
+        "higher-version-of-others",
+        _IGNORED,
+        "The version that is written is the highest in the model's folder, or named by `versions`.",
+        "Triton loads the highest number, also where somebody else put that folder there; render leaves such a folder as it is.",
+        "Move that folder away, write a higher number, or list the version in `versions`.",
+    ),
 )

@@ -51,6 +51,21 @@ ENTRIES = (
         "Run it again.",
     ),
     _entry(
+        "TG050",
+        "plan-left-out",
+        "A model's plan is what its config asks for.",
+        "A plan that was built from another model, or with other settings, would serve something else without a word, so render does not keep it. Until it is "
+        "built again Triton cannot load the model; a server that has it loaded goes on with the old one.",
+        "Build it: tritongen build, or the script beside the repository.",
+    ),
+    _entry(
+        "TG051",
+        "nothing-to-go-on-with",
+        "With --keep-going each mistake belongs to a model that has a name, and a model is left.",
+        "A mistake outside of the models concerns them all; and the folder of a model without a usable name would be taken for one that left the spec.",
+        "Mend what is said beside it.",
+    ),
+    _entry(
         "TG060",
         "address-of-no-server",
         "The address of a server has a protocol, a host and a port.",
