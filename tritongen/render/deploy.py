@@ -186,7 +186,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
     deploy, listen = spec.deploy, spec.server.listen
     gpus = deploy.gpus if not cpu and needs_gpus(spec) else None
     engines = keeps_engines(spec)
-    plans = any(model.backend == "tensorrt" for model in spec.models)
+    plans = builds_plans(spec)
     keeps_for_user = engines and deploy.user != "0:0"
     awaited = [name for name, there in (("nvidia-gpu", gpus is not None), ("engine-cache", keeps_for_user), ("plan-builder", plans)) if there]
     return {
@@ -230,6 +230,11 @@ def artifacts_mount() -> PurePosixPath:
 def needs_gpus(spec: Spec) -> bool:
     """Whether any copy of a model is to run on a GPU, or may."""
     return any(group.kind != "cpu" for model in spec.models for group in placed_groups(model))
+
+
+def builds_plans(spec: Spec) -> bool:
+    """Whether any model is served from a plan, which is built where it is served."""
+    return any(model.backend == "tensorrt" for model in spec.models)
 
 
 def keeps_engines(spec: Spec) -> bool:

@@ -7,7 +7,8 @@ from tritongen.repository.copying import Progress
 from tritongen.repository.diffs import FileDiff, file_diffs, text_diffs
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CopiedFile, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.files import FilePlan, apply_files, file_conflicts, plan_files
+from tritongen.repository.files import FilePlan, file_conflicts, plan_files
+from tritongen.repository.placing import StagedFiles, apply_files, staged_files
 from tritongen.repository.plan import Change, Plan, make_plan, unreadable
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.shared import SharedChange
@@ -28,6 +29,7 @@ __all__ = [
     "Plan",
     "Progress",
     "SharedChange",
+    "StagedFiles",
     "Stamp",
     "TextFile",
     "apply_files",
@@ -43,6 +45,7 @@ __all__ = [
     "read_stamp",
     "recover",
     "size_text",
+    "staged_files",
     "stamp_of",
     "text_diffs",
     "unreadable",

@@ -74,7 +74,7 @@ class Rendering(Draft):
     Attributes:
         plan: the change of each model.
         refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
-        deployment: the change of each file of a deployment, where one was asked for.
+        deployment: the change of each file of a deployment, where one was asked for; it is not written without the models that are refused.
     """
 
     plan: Plan
@@ -105,7 +105,7 @@ def plan_render(
         spec_path: the spec file.
         output: the repository's folder; by default the one that the spec names.
         force: plan to overwrite what was edited by hand.
-        prune: plan to remove models that an earlier render made and that the spec names no more.
+        prune: plan to remove models, and files of a deployment, that an earlier render made and that the spec asks for no more.
         keep_going: plan the models with which nothing is wrong, and leave the others as they are.
         settle: put right first what a killed render left, since this one will be applied.
         prove_limit_bytes: models above this size are not run in ONNX Runtime.
@@ -128,7 +128,9 @@ def plan_render(
         # A model that is refused keeps its folder, and its part of the script that builds its plan.
         shared = shared_files(entries, spec_name=draft.loaded.path.name, tritongen_version=__version__) if not refused else {}
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
-        deployment = files.plan(force=force) if files else None
+        deployment = files.plan(force=force, prune=prune) if files and not refused else None
+        if files:
+            findings = (*findings, *([files.left_alone([*filter(None, refused)])] if refused else files.forgotten(plan)))
         return Rendering(draft.loaded, draft.root, draft.entries, findings, draft.workspace, plan, (*refused,), deployment)
     except BaseException:
         draft.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -80,6 +81,83 @@ def test_what_is_wrong_with_the_deployment_is_said_with_what_is_wrong_with_the_m
     result = tritongen("render", project / "spec.yaml", "--deploy", "compose")
     assert [code for code in ("TG107", "TG431", "TG435") if f"error {code}" not in result.err] == []
     assert not (project / "docker-compose.yml").exists()
+
+
+GPU_MODEL = "  - {name: accelerated, source: mlp.onnx, batching: {max: 8}, instances: [{kind: gpu}]}\n"
+
+
+def test_a_model_that_is_refused_keeps_the_deployment(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(spec.read_text() + GPU_MODEL)
+    assert tritongen("render", spec, "--deploy", "compose").code == 0
+    before = {path: path.read_bytes() for path in project.glob("docker-compose*.yml")}
+    spec.write_text(spec.read_text().replace("batching: {max: 8}, instances", "bathcing: {max: 8}, instances"))
+    result = tritongen("render", spec, "--deploy", "compose", "--keep-going")
+    assert result.code == 2
+    assert "warning TG441: the deployment was left as it is, since something is wrong with model 'accelerated'" in result.err
+    assert "docker-compose.yml" not in result.out
+    assert {path: path.read_bytes() for path in project.glob("docker-compose*.yml")} == before
+
+
+def test_a_model_that_left_the_spec_and_not_the_repository_is_said(project, tritongen):
+    spec = project / "spec.yaml"
+    text = spec.read_text()
+    spec.write_text(text + GPU_MODEL)
+    tritongen("render", spec, "--deploy", "compose")
+    spec.write_text(text)
+    assert "warning TG441: model 'accelerated' is still in the repository" in tritongen("render", spec, "--deploy", "compose", "--dry-run").err
+    assert "TG441" not in tritongen("render", spec, "--deploy", "compose", "--prune").err
+    assert tritongen("render", spec, "--deploy", "compose", "--check").err == ""
+
+
+@pytest.mark.parametrize("folder", ["model_repository", "model_repository/deploy", "model_repository.cpu", "model_repository.artifacts/x", "link"])
+def test_a_deployment_inside_a_repository_is_refused(project, tritongen, folder):
+    spec = project / "spec.yaml"
+    (project / "link").symlink_to("model_repository")
+    spec.write_text(f"{spec.read_text()}deploy: {{folder: {folder}}}\n")
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert (result.code, result.out) == (2, "")
+    assert f"{spec}:{len(spec.read_text().splitlines())}:10: error TG435: the deployment's docker-compose.yml would lie in " in result.err
+    assert tritongen("render", spec).code == 0
+
+
+def test_the_builder_of_plans_must_be_the_owner(project, tritongen):
+    spec = project / "spec.yaml"
+    text = spec.read_text() + "    backend: tensorrt\n    instances: [{kind: gpu}]\n"
+    spec.write_text(f'{text}deploy: {{user: "{os.geteuid() + 1}"}}\n')
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert result.code == 0
+    assert f'write deploy: {{user: "{os.geteuid()}:{os.getegid()}"}}' in result.err
+    assert "TG442" in result.err
+    spec.write_text(f'{text}deploy: {{user: "{os.geteuid()}"}}\n')
+    assert "TG442" not in tritongen("render", spec, "--deploy", "compose").err
+
+
+def test_a_folder_that_takes_no_deployment_is_found_before_the_repository_is_written(project, tritongen):
+    spec = project / "spec.yaml"
+    (project / "file").write_text("")
+    spec.write_text(f"{spec.read_text()}deploy: {{folder: file}}\n")
+    for flags in ((), ("--dry-run",), ("--check",)):
+        result = tritongen("render", spec, "--deploy", "compose", *flags)
+        assert (result.code, result.out) == (2, "")
+        assert f"{project / 'file'}: error TG041" in result.err
+    assert not (project / "model_repository").exists()
+    spec.write_text(spec.read_text().replace("folder: file", "folder: /proc/deployment"))
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert "/proc/deployment: error TG044: cannot write the deployment" in result.err
+    assert not (project / "model_repository").exists()
+
+
+def test_files_that_are_written_no_more_are_removed_by_prune(project, tritongen):
+    spec = project / "spec.yaml"
+    tritongen("render", spec, "--deploy", "compose")
+    spec.write_text(f"{spec.read_text()}server: {{metrics: {{enabled: false}}}}\n")
+    for _ in range(2):
+        assert "orphan    deploy/monitoring/prometheus/prometheus.yml" in tritongen("render", spec, "--deploy", "compose").out
+    result = tritongen("render", spec, "--deploy", "compose", "--prune")
+    assert "removed   deploy/monitoring/prometheus/prometheus.yml" in result.out
+    assert not (project / "deploy").exists()
+    assert tritongen("render", spec, "--deploy", "compose", "--check").code == 0
 
 
 def test_output_moves_the_repository_that_is_rendered(project, tritongen):

@@ -1,4 +1,4 @@
-"""TG430 to TG438: the server that a spec starts, and the containers that it is deployed in."""
+"""TG430 to TG442: the server that a spec starts, and the containers that it is deployed in."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ENTRIES = (
         None,
         "Paths of a deployment can be stated in a compose file, and hide nothing in the container.",
         "Engines that are kept where the container has the models or Triton itself would hide these; a compose file is Unicode text, and the name of a folder"
-        " may hold bytes that are none.",
+        " may hold bytes that are none. Files of the deployment inside a repository would be a model's to Triton.",
         "Choose another folder.",
         "triton: {engine_cache: /models}",
         "triton: {engine_cache: /engine-cache}",
@@ -86,5 +86,27 @@ ENTRIES = (
         "Give each service a port of its own.",
         "server: {listen: {http: 3000}}",
         "server: {listen: {http: 3000}}\ndeploy: {monitoring: {grafana_port: 3001}}",
+    ),
+    CodeEntry(
+        "TG441",
+        "deployment-of-other-models",
+        None,
+        "A deployment is made from the models that the repository holds.",
+        "With --keep-going a model that is refused stays in the repository as it was, and so does the deployment: made from the others, it would take the GPU"
+        " or the engines from that model. A model that left the spec stays until --prune, and Triton loads it; what it needs nobody knows any more.",
+        "Mend what is wrong with the model; remove one that is not wanted with `--prune`.",
+        "tritongen render spec.yaml --deploy compose        # after a model was taken out of the spec",
+        "tritongen render spec.yaml --deploy compose --prune",
+    ),
+    CodeEntry(
+        "TG442",
+        "builder-that-may-not-write",
+        Consequence.REFUSED,
+        "The user of the containers may write plans to the repository.",
+        "Folders belong to the user who renders, and nobody else may write to them. plan-builder runs as `deploy.user`; where it can write no plan, it fails,"
+        " and the server is not started.",
+        "Write your own number, which `id -u` prints, or give the folders to that user.",
+        "deploy: {user: \"1000:1000\"}        # and render as user 1001\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]",
+        "deploy: {user: \"1001:1001\"}\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]",
     ),
 )
