@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.releases import DEFAULT_RELEASE
+from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings, Key
@@ -218,7 +219,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
 
 def command(spec: Spec) -> tuple[str, ...]:
     """The server and its options, inside the container."""
-    options = server_arguments(spec.server, wants_cache=any(wants_cache(model) for model in spec.models))
+    options = server_arguments(spec.server, wants_cache=any(wants_cache(model) for model in spec.models), needed=needed_settings(spec.models))
     return ("tritonserver", f"--model-repository={MOUNT}", DISABLE_AUTO_COMPLETE, *options)
 
 

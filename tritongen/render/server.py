@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import Release
+from tritongen.render.backend_settings import judge_backend_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import Taken, placed_groups
@@ -28,6 +29,7 @@ def judge_server(spec: Spec, release: Release | None, locate: Callable[[Key], Lo
     _judge_names(spec, whole, findings)
     _judge_resources(spec, findings)
     _judge_gpus(spec, findings)
+    judge_backend_settings(spec, findings)
     if whole:
         _judge_idle(spec, findings)
     return findings.found

@@ -157,6 +157,20 @@ def test_a_cache_is_there_where_a_model_asks_for_one(services):
     assert not any("cache" in word for word in services(SPECS["all gpus"])["tritonserver"]["command"])
 
 
+def test_plans_have_the_settings_of_the_backend_that_they_need(services):
+    model = "{{name: {name}, source: m.onnx, backend: tensorrt, tensorrt: {{build: {{{build}}}}}}}"
+    asked = model.format(name="a", build="version_compatible: true, plugins: [/opt/a.so]"), model.format(name="b", build="plugins: [/opt/a.so, b.so]")
+
+    def settings_of(text, **how):
+        return [word for word in services(text, **how)["tritonserver"]["command"] if word.startswith("--backend-config")]
+
+    text = f"models: [{', '.join(asked)}]"
+    assert settings_of(text) == ["--backend-config=tensorrt,version-compatible=true", "--backend-config=tensorrt,plugins=/opt/a.so;b.so"]
+    assert settings_of(text, cpu=True) == []
+    stated = f"server: {{backend_config: {{tensorrt: {{plugins: '/opt/a.so;b.so;c.so'}}}}}}\n{text}"
+    assert settings_of(stated) == ["--backend-config=tensorrt,plugins=/opt/a.so;b.so;c.so", "--backend-config=tensorrt,version-compatible=true"]
+
+
 def test_a_password_is_a_file_and_stands_nowhere(tmp_path):
     spec = loaded(tmp_path, SPECS["secrets by file"])
     text = texts(spec, dataclasses.replace(PLACES, password_file="./secrets/grafana.txt"))[LEAD]

@@ -116,3 +116,26 @@ def test_keys_are_judged_where_they_stand(tmp_path, text, words):
     assert [words in finding.message for finding in found] == [True]
     assert found[0].location.line == 2
     assert found[0].hint
+
+
+PLANS = """\
+server: {{backend_config: {{tensorrt: {{{stated}}}}}}}
+models:
+  - {{name: a, source: m.onnx, backend: tensorrt, tensorrt: {{build: {{version_compatible: true, plugins: [/opt/a.so]}}}}}}
+  - {{name: b, source: m.onnx, backend: tensorrt, tensorrt: {{build: {{plugins: [/opt/b.so, /opt/a.so]}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "wrong"),
+    [
+        ("coalesce-request-input: true", []),
+        ("version-compatible: true, plugins: /opt/b.so;/opt/c.so;/opt/a.so", []),
+        ("version-compatible: false", ["'false', and model 'a' asks for true"]),
+        ("plugins: /opt/b.so", ["'/opt/b.so', and model 'a' asks for /opt/a.so", "'/opt/b.so', and model 'b' asks for /opt/a.so"]),
+    ],
+)
+def test_a_setting_of_a_backend_has_what_plans_need(tmp_path, stated, wrong):
+    found = judged(tmp_path, PLANS.format(stated=stated))
+    assert [finding.code for finding in found] == ["TG443"] * len(wrong)
+    assert all(words in finding.message for words, finding in zip(wrong, found, strict=True))

@@ -1,4 +1,4 @@
-"""TG430 to TG442: the server that a spec starts, and the containers that it is deployed in."""
+"""TG430 to TG443: the server that a spec starts, and the containers that it is deployed in."""
 
 from __future__ import annotations
 
@@ -106,7 +106,18 @@ ENTRIES = (
         "Folders belong to the user who renders, and nobody else may write to them. plan-builder runs as `deploy.user`; where it can write no plan, it fails,"
         " and the server is not started.",
         "Write your own number, which `id -u` prints, or give the folders to that user.",
-        "deploy: {user: \"1000:1000\"}        # and render as user 1001\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]",
-        "deploy: {user: \"1001:1001\"}\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]",
+        'deploy: {user: "1000:1000"}        # and render as user 1001\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]',
+        'deploy: {user: "1001:1001"}\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]',
+    ),
+    CodeEntry(
+        "TG443",
+        "backend-setting-against-a-plan",
+        Consequence.REFUSED,
+        "`server.backend_config` has what plans need.",
+        "The tensorrt backend loads plans for later versions, and the plugins of plans, by settings of the whole backend. A deployment has those by itself; a"
+        " value in `server.backend_config` takes their place, and must have what each model asks for.",
+        "Leave the setting out, or write all that is asked for.",
+        "server: {backend_config: {tensorrt: {version-compatible: false}}}\n# and for a model\ntensorrt: {build: {version_compatible: true}}",
+        "# for a model\ntensorrt: {build: {version_compatible: true}}",
     ),
 )
