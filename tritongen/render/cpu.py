@@ -8,18 +8,22 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_stated, without
 from tritongen.render.placement import is_overlaid, placed_groups
+from tritongen.render.precision import is_converted
 from tritongen.spec import ModelSpec, Spec
 from tritongen.spec.instances import InstanceGroup
 
 _FOR_GPUS: tuple[Key, ...] = (("precision",), ("conversion",), ("onnxruntime", "cuda"), ("onnxruntime", "tensorrt"), ("tensorrt",))
 """Keys of a model that speak of GPUs alone."""
 
+_OF_CLIENTS: tuple[Key, ...] = (("precision",), ("conversion",))
+"""Those of them that stay where clients send and take the types of the converted file, which must be the same on every device."""
+
 
 def for_cpu(spec: Spec, locate: Callable[[Key], Location]) -> tuple[Spec, list[Diagnostic]]:
     """A spec whose models run on the CPU, and what is in the way (TG434): what `config` says of GPUs stands in Triton's own words, and is not guessed at.
 
     A plan's model is served by ONNX Runtime from its source, copies on GPUs become one copy on the CPU, and accelerators of GPUs are left out with what is
-    said about them; copies that run on the CPU anyway stay as they are. `locate` gives the place of a key of the spec.
+    said about them; copies that run on the CPU anyway stay as they are. Inputs and outputs stay what they are. `locate` gives the place of a key of the spec.
     """
     found: list[Diagnostic] = []
     for index, model in enumerate(spec.models):
@@ -55,8 +59,9 @@ def _in_the_way(model: ModelSpec) -> Iterator[tuple[Key, str]]:
 
 
 def _model_for_cpu(model: ModelSpec) -> ModelSpec:
+    is_seen = is_converted(model) and not model.conversion.keep_io_types
     for key in _FOR_GPUS:
-        if is_stated(model, key):
+        if not (is_seen and key in _OF_CLIENTS) and is_stated(model, key):
             model = without(model, key)
     if is_stated(model, ("onnxruntime",)) and not model.onnxruntime.model_fields_set:
         model = without(model, ("onnxruntime",))

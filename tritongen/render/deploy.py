@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import shlex
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from tritongen.diagnostics import Severity
 from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
@@ -74,16 +76,19 @@ class DeploymentText:
 def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) -> DeploymentText:
     """All files of a deployment. The same spec and version give the same bytes on any machine."""
     spec = loaded.spec
-    cpu_spec, _ = for_cpu(spec, loaded.locate)
-    header = _header(LEAD, places, tritongen_version)
+    cpu_spec, in_the_way = for_cpu(spec, loaded.locate)
+    has_cpu = not in_the_way
+    header = _header(LEAD, places, tritongen_version, has_cpu=has_cpu)
     others = {
-        CPU_FILE: _header(CPU_FILE, places, tritongen_version) + _compose(cpu_spec, places, tritongen_version, cpu=True),
         DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=f"tritongen[load]=={tritongen_version}"),
         SCENARIO: environment().get_template("scenario.py.j2").render(spec=places.spec, models=list(_asked(spec))),
     }
     if has_metrics(spec):
         others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
-    return DeploymentText(header, _compose(spec, places, tritongen_version, cpu=False), others)
+    if has_cpu:
+        cpu_header = _header(CPU_FILE, places, tritongen_version, has_cpu=has_cpu)
+        others[CPU_FILE] = cpu_header + _compose(cpu_spec, places, tritongen_version, cpu=True, has_cpu=has_cpu)
+    return DeploymentText(header, _compose(spec, places, tritongen_version, cpu=False, has_cpu=has_cpu), others)
 
 
 def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
@@ -114,9 +119,17 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
                 consequence="the container engine would look for another path",
                 hint="rename the folder",
             )
+    _say_no_cpu_form(loaded, findings)
     if has_metrics(loaded.spec):
         judge_promises(loaded.spec.models, exported(loaded.spec), findings)
     return findings
+
+
+def _say_no_cpu_form(loaded: LoadedSpec, findings: Findings) -> None:
+    """What stands against docker-compose.cpu.yml, as advice: nobody may want it."""
+    for reason in for_cpu(loaded.spec, loaded.locate)[1]:
+        what = dataclasses.replace(reason, message=f"no {CPU_FILE} is written: {reason.message}", severity=Severity.ADVICE, consequence="")
+        findings.found.append(what)
 
 
 def _judge_ports(spec: Spec, findings: Findings) -> None:
@@ -153,15 +166,15 @@ def is_unicode(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _header(path: PurePosixPath, places: Places, tritongen_version: str) -> str:
+def _header(path: PurePosixPath, places: Places, tritongen_version: str, *, has_cpu: bool) -> str:
     template = environment().get_template("docker-compose.header.j2")
-    return template.render(spec=places.spec, tritongen_version=tritongen_version, cpu=path == CPU_FILE)
+    return template.render(spec=places.spec, tritongen_version=tritongen_version, cpu=path == CPU_FILE, has_cpu=has_cpu)
 
 
-def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -> str:
+def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool, has_cpu: bool) -> str:
     context = {
         **_server_context(spec, places, cpu=cpu),
-        "gpu_check": _gpu_check(places.spec),
+        "gpu_check": _gpu_check(places.spec, has_cpu=has_cpu),
         "load": spec.deploy.load,
         "load_image": f"tritongen-load:{tritongen_version}",
         "metrics": has_metrics(spec),
@@ -172,11 +185,16 @@ def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -
     return environment().get_template("docker-compose.yml.j2").render(context)
 
 
-def _gpu_check(spec: str) -> str:
-    """A shell script that says what to do where there is no NVIDIA driver, and ends with exit code 3 then. WSL has no /proc/driver/nvidia."""
+def _gpu_check(spec: str, *, has_cpu: bool) -> str:
+    """A shell script that says what to do where there is no NVIDIA driver, and ends with exit code 3 then. WSL has no /proc/driver/nvidia.
+
+    `has_cpu`: whether the models can be served without a GPU.
+    """
     said = (
         "This machine has no NVIDIA GPU, or no driver for it: there is no /proc/driver/nvidia/version.",
-        f"Serve the models on the CPU: tritongen render --cpu {comment(shlex.quote(spec))}, then docker compose -f {CPU_FILE} up tritonserver",
+        f"Serve the models on the CPU: tritongen render --cpu {comment(shlex.quote(spec))}, then docker compose -f {CPU_FILE} up tritonserver"
+        if has_cpu
+        else "These models cannot be served without one: their spec says in config that they are for GPUs.",
     )
     # Not echo, which some shells have read backslashes.
     words = " ".join(map(shlex.quote, said))

@@ -160,6 +160,19 @@ def test_files_that_are_written_no_more_are_removed_by_prune(project, tritongen)
     assert tritongen("render", spec, "--deploy", "compose", "--check").code == 0
 
 
+def test_models_for_gpus_alone_have_no_file_for_the_cpu(project, tritongen):
+    spec = project / "spec.yaml"
+    tritongen("render", spec, "--deploy", "compose")
+    spec.write_text(f"{spec.read_text()}    config: {{instance_group: [{{kind: KIND_GPU}}]}}\n")
+    result = tritongen("render", spec, "--deploy", "compose", "--prune")
+    assert result.code == 0
+    assert "removed   docker-compose.cpu.yml" in result.out
+    assert "advice TG434 (model mlp): no docker-compose.cpu.yml is written: config: instance_group is for GPUs" in result.err
+    text = (project / "docker-compose.yml").read_text()
+    assert "cpu.yml" not in text
+    assert "cannot be served without one" in text
+
+
 def test_output_moves_the_repository_that_is_rendered(project, tritongen):
     tritongen("render", project / "spec.yaml", "--deploy", "compose", "-o", project / "elsewhere")
     read = {name: compose.read((project / name).read_text())["services"]["tritonserver"]["volumes"][0]["source"] for name in FILES if name.endswith(".yml")}

@@ -53,7 +53,8 @@ ENTRIES = (
         "model-for-gpus-alone",
         Consequence.REFUSED,
         "A model that `render --cpu` writes asks for no GPU.",
-        "`--cpu` leaves out what the spec's own keys say about GPUs. What `config` says in Triton's words is laid over everything, and is not guessed at.",
+        "`--cpu` leaves out what the spec's own keys say about GPUs. What `config` says in Triton's words is laid over everything, and is not guessed at."
+        " A deployment has no docker-compose.cpu.yml then, which is said as advice.",
         "Say it with the key of the spec that stands for it, or leave the model out of a spec for the CPU.",
         "config: {instance_group: [{kind: KIND_GPU}]}",
         "instances: [{kind: gpu}]",
