@@ -156,8 +156,8 @@ NEW = {PurePosixPath("deep/er/a.txt"): "two\n", PurePosixPath("b.json"): "[2]\n"
 
 _KILLED = """\
 import os, signal, sys
-from pathlib import PurePosixPath
-from tritongen.repository import plan_files
+from pathlib import Path, PurePosixPath
+from tritongen.repository import plan_files, staged_files
 
 root, after, contents = Path(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3])
 others = {PurePosixPath(path): text for path, text in contents.items()}
