@@ -11,15 +11,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.diagnostics import Severity
-from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings, Key
+from tritongen.render.images import server_image
 from tritongen.render.keys import key_text
 from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
+from tritongen.render.scenario import locust_run, locustfile
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
 from tritongen.templating import comment, environment
@@ -34,6 +35,9 @@ DOCKERFILE = PurePosixPath("loadtests/Dockerfile")
 
 MOUNT = PurePosixPath("/models")
 """Where containers see the repository; the artifacts, which Triton must not see, lie beside it."""
+
+_NUMBERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""Without it CUDA gives the fastest GPU the number 0, whatever nvidia-smi says."""
 
 _PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 _SHM_BYTES = 1 << 30
@@ -80,8 +84,8 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
     has_cpu = not in_the_way
     header = _header(LEAD, places, tritongen_version, has_cpu=has_cpu)
     others = {
-        DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=f"tritongen[load]=={tritongen_version}"),
-        SCENARIO: environment().get_template("scenario.py.j2").render(spec=places.spec, models=list(_asked(spec))),
+        DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=_load_requirement(tritongen_version)),
+        SCENARIO: locustfile(spec, spec_name=places.spec, loaded_models=awaited_models(spec)),
     }
     if has_metrics(spec):
         others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
@@ -176,13 +180,20 @@ def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool, h
         **_server_context(spec, places, cpu=cpu),
         "gpu_check": _gpu_check(places.spec, has_cpu=has_cpu),
         "load": spec.deploy.load,
-        "load_image": f"tritongen-load:{tritongen_version}",
+        "load_image": spec.deploy.load.image or f"tritongen-load:{tritongen_version}",
+        "load_requirement": _load_requirement(tritongen_version),
+        "locust": locust_run(spec),
         "metrics": has_metrics(spec),
         "monitoring": spec.deploy.monitoring,
         "password_file": places.password_file,
         "retention": duration_text(spec.deploy.monitoring.retention or _RETENTION_US),
     }
     return environment().get_template("docker-compose.yml.j2").render(context)
+
+
+def _load_requirement(tritongen_version: str) -> str:
+    """What pip installs into Locust's image."""
+    return f"tritongen[load]=={tritongen_version}"
 
 
 def _gpu_check(spec: str, *, has_cpu: bool) -> str:
@@ -218,10 +229,10 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "command": command(spec),
         "cpus": spec.triton.cpus,
         "engine_cache": spec.triton.engine_cache if engines else None,
-        "environment_variables": deploy.environment,
+        "environment_variables": {**({} if gpus is None else _NUMBERED), **deploy.environment},
         "gpus": gpus,
         "healthcheck": list(_healthcheck(spec)),
-        "image": deploy.image or f"nvcr.io/nvidia/tritonserver:{spec.triton.release or DEFAULT_RELEASE.name}-py3",
+        "image": server_image(spec),
         "memory": deploy.memory,
         "mount": MOUNT,
         "ports": [(port, getattr(listen, name)) for name, port in _PORTS.items() if name != "metrics" or has_metrics(spec)],
@@ -298,11 +309,3 @@ def _healthcheck(spec: Spec) -> Iterator[str]:
 def _start_us(spec: Spec) -> int:
     builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
     return _START_US + len(builders) * _ENGINES_US
-
-
-def _asked(spec: Spec) -> Iterator[Mapping[str, Any]]:
-    """What the scenario sends: models that are loaded at the start, at their usual sizes."""
-    wanted = awaited_models(spec) or tuple(model.name for model in spec.models)
-    for model in spec.models:
-        if model.name in wanted:
-            yield {"name": model.name, "shapes": {name: sizes.opt for name, sizes in model.shapes.items()}}

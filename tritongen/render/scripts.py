@@ -37,11 +37,11 @@ class _Scripted:
     problem: str
 
 
-def shared_files(entries: Sequence[Entry], *, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, bytes | None]:
+def shared_files(entries: Sequence[Entry], *, image: str, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, bytes | None]:
     """What lies in the artifacts folder for all models together: the script, where there are plans to build, else None in its place."""
     kept = [file.recipe for entry in entries for file in entry.files.values() if isinstance(file, KeptFile) and file.recipe is not None]
     recipes = list({(recipe.model, recipe.version): recipe for recipe in kept}.values())
-    return {SCRIPT: build_script(recipes, spec_name=spec_name, tritongen_version=tritongen_version) if recipes else None}
+    return {SCRIPT: build_script(recipes, image=image, spec_name=spec_name, tritongen_version=tritongen_version) if recipes else None}
 
 
 def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
@@ -56,7 +56,7 @@ def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
         )
 
 
-def build_script(recipes: Sequence[PlanRecipe], *, spec_name: str, tritongen_version: str) -> bytes:
+def build_script(recipes: Sequence[PlanRecipe], *, image: str, spec_name: str, tritongen_version: str) -> bytes:
     """The script for the plans of a whole repository, all of which the same release loads; with a stamp, so that a hand edit is found."""
     release = recipes[0]
     text = (
@@ -67,7 +67,7 @@ def build_script(recipes: Sequence[PlanRecipe], *, spec_name: str, tritongen_ver
             release=release.release,
             release_tensorrt=(release.target and release.target.tensorrt) or "",
             release_major=tensorrt_major(release),
-            image=f"nvcr.io/nvidia/tritonserver:{release.release}-py3",
+            image=image,
             manifest_format=FORMAT,
             spec_name=spec_name,
             tritongen_version=tritongen_version,

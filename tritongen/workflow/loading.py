@@ -11,6 +11,7 @@ from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
 from tritongen.spec.samples import SampleFiles
 from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, ModelTraffic, Scenario
+from tritongen.spec.sending import sending
 from tritongen.spec.slo import PERCENTILES, Slo
 from tritongen.spec.traffic import Promises, Step, combined
 
@@ -117,14 +118,14 @@ def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Gi
     """What is sent to one model: its own keys before the scenario's, and these before those of the spec's model."""
     index = next(index for index, model in enumerate(loaded.spec.models) if model.name == name)
     model, own = loaded.spec.models[index], (run.models or {}).get(name) or ModelTraffic()
-    mixes = {**{tensor: ((sizes.opt, 1.0),) for tensor, sizes in model.shapes.items()}, **(run.shape_mix or {}), **(own.shape_mix or {})}
+    sent = sending(run, model)
     slo, origin = _slo(loaded, index, run, own, scenario, given)
     return ModelLoad(
         name,
-        part=own.weight,
-        batch_mix=own.batch_mix or run.batch_mix or ((1, 1.0),),
-        shape_mix=combined(mixes),
-        data=own.data or run.data or "",
+        part=sent.part,
+        batch_mix=sent.batch_mix,
+        shape_mix=sent.shape_mix,
+        data=sent.data,
         samples=_samples(loaded, model),
         slo=slo,
         slo_from=origin,

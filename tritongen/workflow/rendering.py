@@ -15,6 +15,7 @@ from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
+from tritongen.render.images import server_image
 from tritongen.render.judging import judge_entry
 from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
@@ -126,7 +127,8 @@ def plan_render(
         if errors and not (keep_going and entries and all(refused)):
             raise InputError(findings)
         # A model that is refused keeps its folder, and its part of the script that builds its plan.
-        shared = shared_files(entries, spec_name=draft.loaded.path.name, tritongen_version=__version__) if not refused else {}
+        image, name = server_image(draft.loaded.spec), draft.loaded.path.name
+        shared = shared_files(entries, image=image, spec_name=name, tritongen_version=__version__) if not refused else {}
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
         deployment = files.plan(force=force, prune=prune) if files and not refused else None
         if files:

@@ -1,4 +1,4 @@
-"""TG430 to TG443: the server that a spec starts, and the containers that it is deployed in."""
+"""TG430 to TG448: the server that a spec starts, and the containers that it is deployed in."""
 
 from __future__ import annotations
 
@@ -120,5 +120,37 @@ ENTRIES = (
         "Leave the setting out, or write all that is asked for.",
         "server: {backend_config: {tensorrt: {version-compatible: false}}}\n# and for a model\ntensorrt: {build: {version_compatible: true}}",
         "# for a model\ntensorrt: {build: {version_compatible: true}}",
+    ),
+    CodeEntry(
+        "TG446",
+        "image-of-another-release",
+        None,
+        "The tag of `deploy.image` is of the release that the spec is for.",
+        "Configs, options and plans are made for one release of Triton. Another one may refuse an option that it does not know, and loads no plan of another"
+        " TensorRT. Tags that name no release, as an image of your own may have, are not judged.",
+        "Write the image's release, or an image of the release.",
+        'triton: {release: "24.10"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
+        'triton: {release: "25.08"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
+    ),
+    CodeEntry(
+        "TG447",
+        "unknown-scenario-of-the-deployment",
+        None,
+        "`deploy.load.scenario` names one of `load.scenarios`.",
+        "Locust in the deployment sends what that scenario says; without it there is nothing to send.",
+        "Write the name as `load.scenarios` has it, or leave the key out: the first one is followed then.",
+        "deploy: {load: {scenario: stedy}}\nload: {scenarios: {steady: {rate: 200}}}",
+        "deploy: {load: {scenario: steady}}\nload: {scenarios: {steady: {rate: 200}}}",
+    ),
+    CodeEntry(
+        "TG448",
+        "deployment-settings-that-disagree",
+        None,
+        "The keys of `deploy` agree with one another, and with `server`.",
+        "A limit of memory that the server's own pools use up ends the server. A variable that hides GPUs changes the numbers that `instances.gpus` has. Of"
+        " several MIG devices a process sees one. Alerts look back three days, which Prometheus must remember. Grafana's password is read from a file.",
+        "The message names both keys: change one of them.",
+        "server: {cache: {size: 8GiB}}\ndeploy: {memory: 4GiB}",
+        "server: {cache: {size: 1GiB}}\ndeploy: {memory: 8GiB}",
     ),
 )
