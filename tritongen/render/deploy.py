@@ -156,13 +156,25 @@ def _judge_ports(spec: Spec, findings: Findings) -> None:
         others.append((key, address))
         # The server's own are compared where they are read.
         if twin is not None and (twin[:2], key[:2]) != (("server", "listen"), ("server", "listen")):
+            at, other = (key, twin) if _is_written(spec, key) else (twin, key)
+            where = f" ({findings.locate(other)})" if _is_written(spec, other) else " by default"
             findings.error(
                 "TG438",
-                key,
-                f"{key_text(key)} is {port}, and {key_text(twin)} is too ({findings.locate(twin)})",
+                at,
+                f"{key_text(at)} is {port}, and {key_text(other)} is too{where}",
                 consequence="the second of the two containers does not start",
                 hint="give each a port of its own",
             )
+
+
+def _is_written(spec: Spec, key: Key) -> bool:
+    """Whether a key of the spec was written, and is not its default."""
+    at: Any = spec
+    for part in key:
+        if part not in at.model_fields_set:
+            return False
+        at = getattr(at, str(part))
+    return True
 
 
 def is_unicode(text: str) -> bool:

@@ -88,7 +88,9 @@ def _judge_gpus(spec: Spec, findings: Findings) -> None:
     if spec.deploy.gpus == "all":
         return
     # CUDA shows a process one MIG device, however many there are.
-    there = 1 if any(map(is_mig, spec.deploy.gpus)) else len(spec.deploy.gpus)
+    is_one = any(map(is_mig, spec.deploy.gpus))
+    there = 1 if is_one else len(spec.deploy.gpus)
+    given = "the server sees one MIG device" if is_one else f"the container gets {there}"
     named: list[tuple[str, Key, int]] = []
     for index, model in enumerate(spec.models):
         named += [(f"model '{model.name}'", ("models", index, *group.key), gpu) for group in placed_groups(model) for gpu in group.gpus]
@@ -98,9 +100,9 @@ def _judge_gpus(spec: Spec, findings: Findings) -> None:
             findings.error(
                 "TG433",
                 key,
-                f"{who} names GPU {gpu}, and the server sees {there} (deploy.gpus, {findings.locate(('deploy', 'gpus'))}), numbered from 0",
+                f"{who} names GPU {gpu}, and {given} (deploy.gpus, {findings.locate(('deploy', 'gpus'))}), numbered from 0",
                 consequence="Triton refuses what names a GPU that is not there",
-                hint=f"name a GPU from 0 to {there - 1}, or add one to deploy.gpus" if there > 1 else "name GPU 0, or none",
+                hint=f"name a GPU from 0 to {there - 1}, or add one to deploy.gpus" if not is_one else "name GPU 0, or none",
             )
 
 

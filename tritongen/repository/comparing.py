@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,6 +16,8 @@ from tritongen.repository.entry import Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
 
 CONFIG = PurePosixPath("config.pbtxt")
+_OLD_S = 24 * 3600
+"""After so long build_plans.sh, too, takes what another one began for left."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,19 @@ def listing(folder: Path) -> list[PurePosixPath]:
     if not folder.is_dir():
         return []
     return sorted(PurePosixPath(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+
+
+def is_temporary(path: PurePosixPath) -> bool:
+    """Whether a file is the beginning of a plan that build_plans.sh builds, or that a killed one left. It is never carried: who still builds writes it anew."""
+    return re.fullmatch(r"\.tritongen-build-[A-Za-z0-9]{6}", path.name) is not None
+
+
+def is_old(path: Path) -> bool:
+    """Whether a file was last written so long ago that nobody writes it any more. Raises OSError."""
+    try:
+        return time.time() - path.lstat().st_mtime > _OLD_S
+    except FileNotFoundError:
+        return False  # its builder has just finished
 
 
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
@@ -124,7 +141,7 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
 
 def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
     """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
-    found = listing(folder)
+    found = [path for path in listing(folder) if not is_temporary(path)]
     others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
     edited = [f"{folder / CONFIG} was edited by hand"] if stamp.edited else []
     edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and _is_edited(folder / path, stamp.files[path])]

@@ -152,7 +152,7 @@ def _folders(root: Path, path: PurePosixPath) -> Iterator[Path]:
 
 def file_conflicts(plan: FilePlan) -> list[Diagnostic]:
     """A finding (TG043) for each file whose place holds somebody's work."""
-    hint = "move your change into the spec (`deploy`, `server`), or into a docker-compose.override.yml, which is read beside it; or overwrite it with --force"
+    hint = "move your change into the spec (`deploy`, `server`), or into a file of your own beside it (docs/deploy.md says where); or overwrite it with --force"
     return [
         Diagnostic(
             "TG043",

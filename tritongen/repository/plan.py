@@ -20,6 +20,8 @@ from tritongen.repository.comparing import (
     compare_folder,
     foreign_work,
     is_carried,
+    is_old,
+    is_temporary,
     listing,
     others_work,
     stale_artifacts,
@@ -219,7 +221,8 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
         reason = f"this disk does not tell it from the folder '{spelt}'"
         return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
     stamp = stamp_of(folder)
-    found = listing(folder)
+    listed = listing(folder)
+    found = [path for path in listed if not is_temporary(path)]
     artifacts = artifacts_beside(root) / entry.name
     left_out = {path: why for path in found if (why := why_left_out(folder, artifacts, path, entry, stamp))}
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
@@ -228,6 +231,7 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
     stale = stale_artifacts(artifacts, entry.artifacts, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
+    differences += [f"{path}: left by a build that was killed" for path in listed if is_temporary(path) and is_old(folder / path)]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
     foreign = [] if force else foreign_work(folder, [path for path in found if path not in carried], entry, stamp)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
 
-from tritongen.spec.options import Address, Port, Seconds
+from tritongen.spec.options import Address, Port, WholeSeconds
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.units import SomeSize, about_size
 from tritongen.spec.values import PathText, describe, problem, raise_all
@@ -111,8 +111,8 @@ def _at_least(least: int, what: str) -> AfterValidator:
 User = Annotated[
     str,
     BeforeValidator(_from_number),
-    AfterValidator(_check_user),
     _matching(_USER, "a user's number with or without a group's", '"1000:1000"'),
+    AfterValidator(_check_user),
     WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": f"^{_USER}$"}, {"type": "integer", "minimum": 0, "maximum": _MOST_USER}], "examples": ["1000:1000"]}
     ),
@@ -140,7 +140,7 @@ class Monitoring(Strict, json_schema_extra={"examples": [{"grafana_port": 3001, 
     )
     prometheus_port: Port = setting("Port of Prometheus.", default=9090, sets="the published port", why="where 9090 is taken")
     grafana_port: Port = setting("Port of Grafana.", default=3000, sets="the published port", why="where 3000 is taken")
-    retention: Seconds | None = setting(
+    retention: WholeSeconds | None = setting(
         "How long Prometheus remembers. Default: 360h, which are 15 days.", sets="--storage.tsdb.retention.time", why="for longer comparisons"
     )
     admin_password: PathText | None = setting(
@@ -206,7 +206,7 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
         why="the engine's 64 MiB end in a bus error",
     )
     ulimits: Ulimits = setting("Limits of the kernel.", default_factory=Ulimits, sets="ulimits", why="where the host says otherwise")
-    start_period: Seconds | None = setting(
+    start_period: WholeSeconds | None = setting(
         "Time in which a server that is not ready yet is not called unhealthy. Default: 2m, and 15m more for each model that builds TensorRT engines at the"
         " start.",
         sets="healthcheck.start_period",

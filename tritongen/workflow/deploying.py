@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from tritongen import __version__
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.render.cpu import for_cpu
-from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, judge_deployment
+from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, has_metrics, judge_deployment
 from tritongen.repository import Action, FilePlan, Plan, plan_files
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
@@ -65,7 +65,7 @@ class Deploying:
 
     def findings(self) -> list[Diagnostic]:
         """What is in the way of a deployment."""
-        return [*judge_deployment(self._loaded, self._places).found, *self._inside(), *self._not_its_owner()]
+        return [*judge_deployment(self._loaded, self._places).found, *self._inside(), *self._not_its_owner(), *self._password()]
 
     def plan(self, *, force: bool, prune: bool = False) -> FilePlan:
         """What would be written. Raises RepositoryError where a file cannot be read."""
@@ -131,6 +131,22 @@ class Deploying:
             self._loaded.locate(("deploy", "user")),
             "it can write no plan, and the server, which waits for it, does not start",
             f"write deploy: {{user: {_stated_user()}}}, render as user {wanted}, or give that user {shown} after each render (chown -R {wanted})",
+            severity=Severity.WARNING,
+        )
+
+    def _password(self) -> Iterator[Diagnostic]:
+        """A file with Grafana's password that is not there, or is none."""
+        if self._places.password_file is None or not has_metrics(self._loaded.spec):
+            return
+        path = _resolved(self._loaded, "monitoring", "admin_password")
+        if path.is_file():
+            return
+        yield Diagnostic(
+            "TG448",
+            f"the file with Grafana's password, {path}, {'is no file' if path.exists() else 'is not there'}",
+            self._loaded.locate(("deploy", "monitoring", "admin_password")),
+            "the container engine does not start Grafana, or gives it a folder in place of the password",
+            f"write the password into it: (umask 077 && printf %s PASSWORD > {shlex.quote(str(path))}), as the user that deploy.user names",
             severity=Severity.WARNING,
         )
 

@@ -332,6 +332,31 @@ def test_artifacts_lie_beside_the_repository_itself(tmp_path):
         assert [mount["source"] for mount in read["services"]["plan-builder"]["volumes"]] == [f"./{repository}", artifacts]
 
 
+def test_a_port_that_is_another_ones_default_is_said_where_it_was_written(tmp_path):
+    """The other key stands nowhere in the spec."""
+    spec = loaded(tmp_path, f"server:\n  listen:\n    http: 3000\nmodels: [{MODEL}]")
+    (finding,) = judge_deployment(spec, PLACES).found
+    assert finding.location.line == 4
+    assert "deploy.monitoring.grafana_port is too by default" in finding.message
+
+
+def test_the_server_without_gpus_is_told_nothing_of_them(services):
+    text = """
+server:
+  rate_limit: {resources: [{name: slot, count: 2, gpu: 1}, {name: other, count: 3}]}
+  host_policies: {gpu_0: {numa_node: 0}, cpu: {numa_node: 1}}
+  backend_config: {tensorrt: {coalesce-request-input: true}, onnxruntime: {a: b}}
+models: [{name: m, source: m.onnx, instances: [{kind: gpu}]}]
+"""
+    said = services(text, cpu=True)["tritonserver"]["command"]
+    assert [word for word in said if "limit-res" in word or "policy" in word or "backend" in word] == [
+        "--rate-limit-resource=other:3",
+        "--host-policy=cpu,numa-node=1",
+        "--backend-config=onnxruntime,a=b",
+    ]
+    assert sum("gpu" in word or "slot" in word or "tensorrt" in word for word in services(text)["tritonserver"]["command"]) == 3
+
+
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(
     [
         "$",

@@ -1,6 +1,8 @@
 """Plans that were built on the target, and the script that builds them: what a render keeps, and what it leaves out."""
 
+import os
 import stat
+import time
 from pathlib import PurePosixPath
 
 import click
@@ -155,3 +157,23 @@ def test_a_folder_in_the_place_of_the_script_is_never_taken_over(tmp_path):
         render(tmp_path, made, shared={SCRIPT: script()}, force=True)
     assert caught.value.diagnostics[0].hint == "remove it, or move it away"
     render(tmp_path, made, shared={SCRIPT: None})
+
+
+def test_what_a_killed_builder_left_is_never_kept_and_goes_when_it_is_old(tmp_path, plan):
+    made, _ = entry(tmp_path)
+    begun = plan.with_name(".tritongen-build-aB3xYz")
+    begun.write_bytes(b"half a plan")
+    # It may still be written; nothing else differs.
+    assert render(tmp_path, made).is_clean
+    assert begun.exists()
+    os.utime(begun, (time.time() - 90_000,) * 2)
+    (change,) = render(tmp_path, made).changes
+    assert change.reasons == ("1/.tritongen-build-aB3xYz: left by a build that was killed",)
+    assert not begun.exists()
+    assert plan.read_bytes() == b"a plan"
+
+
+def test_what_a_killed_builder_left_keeps_no_folder_from_being_removed(tmp_path, plan):
+    plan.with_name(".tritongen-build-aB3xYz").write_bytes(b"half a plan")
+    apply_plan(make_plan(tmp_path / "repo", [], prune=True))
+    assert not (tmp_path / "repo/m").exists()

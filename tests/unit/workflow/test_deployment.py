@@ -43,6 +43,7 @@ def test_nothing_is_written_before_it_is_asked_for(project, tritongen):
         result = tritongen("render", project / "spec.yaml", "--deploy", "compose", *flags)
         assert result.code == code
         assert "create    docker-compose.yml" in result.out
+        assert re.search(r"^  action    file *$", result.out, re.MULTILINE)
     assert sorted(path.name for path in project.iterdir()) == ["mlp.onnx", "spec.yaml"]
 
 
@@ -185,3 +186,18 @@ def test_python_does_the_same(project):
     rendering = tritongen.render(project / "spec.yaml", cpu=True, deploy=True)
     assert rendering.plan.root == project / "model_repository.cpu"
     assert (project / "docker-compose.yml").exists()
+
+
+def test_a_password_that_is_not_there_is_said_at_its_key(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(f"{spec.read_text()}deploy: {{monitoring: {{admin_password: secret.txt}}}}\n")
+    line = len(spec.read_text().splitlines())
+    said = tritongen("render", spec, "--deploy", "compose").err
+    assert f"spec.yaml:{line}:" in said
+    assert "TG448" in said
+    assert "secret.txt, is not there" in said
+    (project / "secret.txt").mkdir()
+    assert "secret.txt, is no file" in tritongen("render", spec, "--deploy", "compose").err
+    (project / "secret.txt").rmdir()
+    (project / "secret.txt").write_text("a word")
+    assert "TG448" not in tritongen("render", spec, "--deploy", "compose").err
