@@ -2,6 +2,7 @@
 
     locust -f loadtests/grpc_user.py --headless -u 8 -t 10s --host grpc://localhost:8001
 
+Without --host the server is GRPC_URL, or grpc://localhost:8001.
 MODEL names the model (the only one that is ready by default), ROWS the rows of a request, SHAPES sizes of variable dimensions, such as x=3x48x320.
 """
 
@@ -17,7 +18,7 @@ from tritongen.load import TritonGrpcUser
 class GrpcUser(TritonGrpcUser):
     """Sends seeded random inputs, or those of the model's spec, one request after another."""
 
-    host = "grpc://localhost:8001"
+    host = os.environ.get("GRPC_URL", "grpc://localhost:8001")
     model = os.environ.get("MODEL", "")
     rows = os.environ.get("ROWS", "1")
     shapes = os.environ.get("SHAPES", "")

@@ -2,6 +2,7 @@
 
     locust -f loadtests/http_user.py --headless -u 8 -t 10s --host http://localhost:8000
 
+Without --host the server is HTTP_URL, or http://localhost:8000.
 MODEL names the model (the only one that is ready by default), ROWS the rows of a request, SHAPES sizes of variable dimensions, such as x=3x48x320.
 """
 
@@ -17,7 +18,7 @@ from tritongen.load import TritonHttpUser
 class HttpUser(TritonHttpUser):
     """Sends seeded random inputs, or those of the model's spec, one request after another."""
 
-    host = "http://localhost:8000"
+    host = os.environ.get("HTTP_URL", "http://localhost:8000")
     model = os.environ.get("MODEL", "")
     rows = os.environ.get("ROWS", "1")
     shapes = os.environ.get("SHAPES", "")

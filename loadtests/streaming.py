@@ -2,7 +2,7 @@
 
     locust -f loadtests/streaming.py --headless -u 4 -t 10s --host grpc://localhost:8001
 
-MODEL, ROWS and SHAPES as in grpc_user.py.
+GRPC_URL, MODEL, ROWS and SHAPES as in grpc_user.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tritongen.load import TritonGrpcUser
 class StreamingUser(TritonGrpcUser):
     """Reads every response to a request, then sends the next one."""
 
-    host = "grpc://localhost:8001"
+    host = os.environ.get("GRPC_URL", "grpc://localhost:8001")
     model = os.environ.get("MODEL", "")
     rows = os.environ.get("ROWS", "1")
     shapes = os.environ.get("SHAPES", "")

@@ -51,6 +51,8 @@ def python_literal(value: object) -> str:
     """A value as Python source, with texts in double quotes where these need no other escapes than JSON's."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{python_literal(key)}: {python_literal(item)}' for key, item in value.items())}}}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(python_literal, value))}{',' if len(value) == 1 else ''})"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) and value.isprintable() else repr(value)
 
 

@@ -5,8 +5,9 @@ Source: server/src/command_line_parser.cc; the releases that lack an option are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tritongen.known_issues import Issue, find_issue
@@ -18,6 +19,9 @@ DEFAULT_CACHE_BYTES = 64 << 20
 
 DISABLE_AUTO_COMPLETE = "--disable-auto-complete-config"
 """A rendered config is complete: with auto-complete off it loads several times as fast, and nothing is guessed."""
+
+_BACKEND_CONFIG = "--backend-config"
+_NOTHING: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 Key = tuple[str, ...]
 Texts = Callable[[Any], Iterable[str]]
@@ -83,7 +87,7 @@ def _policies(policies: dict[str, HostPolicy]) -> Iterator[str]:
         yield from (f"{name},{setting}={value}" for setting, value in settings if value is not None)
 
 
-def _backend_settings(backends: dict[str, dict[str, str]]) -> Iterator[str]:
+def _backend_settings(backends: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for backend, settings in backends.items():
         yield from (f"{backend},{key}={value}" for key, value in settings.items())
 
@@ -138,7 +142,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--cuda-memory-pool-byte-size", ("memory", "gpus"), _pools),
     Option("--model-load-gpu-limit", ("memory", "gpus"), _load_limits),
     Option("--host-policy", ("host_policies",), _policies),
-    Option("--backend-config", ("backend_config",), _backend_settings),
+    Option(_BACKEND_CONFIG, ("backend_config",), _backend_settings),
     Option("--model-load-thread-count", ("loading", "threads"), _plain),
     Option("--model-load-retry-count", ("loading", "retries"), _plain),
     Option("--exit-on-error", ("exit_on_error",), _flag),
@@ -149,12 +153,21 @@ OPTIONS: tuple[Option, ...] = (
 """In the order in which they are written."""
 
 
-def server_arguments(server: Server, *, wants_cache: bool = False) -> tuple[str, ...]:
+def server_arguments(server: Server, *, wants_cache: bool = False, needed: Mapping[str, Mapping[str, str]] = _NOTHING) -> tuple[str, ...]:
     """The options of a server that a spec describes, without repository, ports and addresses, which the place decides where it runs.
 
-    `wants_cache`: whether a model asks for response caching, so that there must be a cache also where none is described.
+    Args:
+        server: what the spec says.
+        wants_cache: whether a model asks for response caching, so that there must be a cache also where none is described.
+        needed: settings of backends that models ask for; where `server` has the same setting, that one is written.
     """
-    arguments = tuple(argument for option in OPTIONS for argument in option.arguments(server))
+    unsaid = {
+        backend: {name: value for name, value in settings.items() if name not in server.backend_config.get(backend, {})} for backend, settings in needed.items()
+    }
+    arguments = (
+        *(argument for option in OPTIONS for argument in option.arguments(server)),
+        *(f"{_BACKEND_CONFIG}={text}" for text in _backend_settings(unsaid)),
+    )
     return (*arguments, f"--cache-config=local,size={DEFAULT_CACHE_BYTES}") if wants_cache and server.cache is None else arguments
 
 

@@ -61,11 +61,11 @@ class Fleet:
             if service == "locust-master"
             else ["--master-port", self._bind]
         )
-        assert described["environment"] == {"TRITON_URL": "grpc://tritonserver:8001"}
+        assert described["environment"]["GRPC_URL"] == "grpc://tritonserver:8001"
         with (self.folder / "locust.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "locust", *remapped],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "TRITON_URL": self._url},
+                env={**os.environ, "PYTHONPATH": str(ROOT), **described["environment"], "GRPC_URL": self._url},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

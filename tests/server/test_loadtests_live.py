@@ -141,6 +141,31 @@ def test_both_protocols_at_once(server, locust):
         assert ran.size(kind, name) == size
 
 
+MIXED = """
+from locust import task
+
+from tritongen.load import ModelLoad, TritonGrpcUser
+
+
+class Mixed(TritonGrpcUser):
+    models = (ModelLoad("linear", part=3.0, batch_mix=((2, 1.0),)), ModelLoad("scaled", shape_mix=(({"x": (5,)}, 1.0),)))
+
+    @task
+    def ask(self):
+        self.infer()
+"""
+
+
+def test_one_class_of_users_mixes_models_by_their_parts(server, locust):
+    ran = locust(MIXED, "-u", 4, "-r", 4, "-t", "2s", "--host", server.grpc_url).wait(2 + SOON_S)
+    assert ran.code == 0, ran.said
+    (linear, failed_linear), (scaled, failed_scaled) = (ran.requests("grpc", name) for name in ("linear", "scaled"))
+    assert (failed_linear, failed_scaled) == (0, 0)
+    assert 0.6 < linear / (linear + scaled) < 0.9
+    assert ran.size("grpc", "linear") == 2 * 16 * 4
+    assert ran.size("grpc", "scaled") == 5 * 4 + 8
+
+
 def test_streams_are_timed_to_the_first_response_and_to_the_last(server, locust):
     ran = locust(ROOT / "loadtests/streaming.py", "-u", 3, "-r", 3, "--host", server.grpc_url, MODEL="counting", enough=30).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said

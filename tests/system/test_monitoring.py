@@ -17,8 +17,11 @@ import urllib3
 from ruamel.yaml import YAML
 
 import tritongen
+from tritongen.diagnostics import Location
 from tritongen.render.deploy import exported
-from tritongen.render.monitoring import monitoring_files
+from tritongen.render.findings import Findings
+from tritongen.render.monitoring import judge_promises, monitoring_files
+from tritongen.render.promises import DEFAULT_QUANTILES, Exported
 from tritongen.render.promql import promql_text
 from tritongen.sources.flow import yaml_flow
 
@@ -58,6 +61,48 @@ def test_a_hostile_name_is_a_name_to_prometheus(tmp_path):
     test = {
         "rule_files": ["recording.yml", "alerts.yml"],
         "tests": [{"interval": "15s", "input_series": [series, counted, failed], "promql_expr_test": [burn]}],
+    }
+    (folder / "test.yml").write_text(yaml_flow(test), encoding="utf-8")
+    done = promtool("test", "rules", "test.yml", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+RATES = ("0.1%", "1%", "5%", "10%", "30%", "60%")
+QUANTILES = {"Triton's own": DEFAULT_QUANTILES, "the promised ones": (0.9, 0.99), "a high one": (0.99,), "low ones": (0.2, 0.5), "odd ones": (0.95, 0.9999)}
+
+
+@pytest.mark.parametrize("quantiles", QUANTILES.values(), ids=QUANTILES)
+def test_every_alert_of_every_promise_fires_where_all_requests_break_it(tmp_path, quantiles):
+    """And where one could not, it is not made, and that is said."""
+    times = {"p50": "1ms", "p90": "2ms", "p95": "3ms", "p99": "4ms"}
+    slos = {"times": times, **{f"errors_{index}": {"error_rate": rate} for index, rate in enumerate(RATES)}}
+    spec = cases.spec(*(cases.model(name, slo=slo) for name, slo in slos.items()))
+    shown = Exported(quantiles=quantiles)
+    findings = Findings("", lambda key: Location(str(key)), lambda key: False)
+    judge_promises(spec.models, shown, findings)
+    unwatched = {name for finding in findings.found for name in times if name in finding.message}
+    # What the lowest quantile says of all requests is the most that can be seen.
+    assert unwatched == {name for name in times if min(quantiles) > float(name[1:]) / 100}
+    folder = cases.write(monitoring_files(spec, shown), tmp_path) / RULES
+    series = []
+    for model in spec.models:
+        own = f'model="{model.name}", version="1"'
+        series += [{"series": f'nv_inference_request_summary_us{{{own}, quantile="{quantile:g}"}}', "values": "1e6x280"} for quantile in quantiles]
+        series += [{"series": f"nv_inference_request_success{{{own}}}", "values": "0x280"}]
+        series += [{"series": f'nv_inference_request_failure{{{own}, reason="BACKEND"}}', "values": "0+150x280"}]
+    alerts = ("TritonSloBurnsFast", "TritonSloBurnsSlowly", "TritonSloBurnsSteadily")
+    fired = [
+        {"labels": f'{{alertname="{alert}", model="{name}", objective="{objective}"}}', "value": 1}
+        for alert in alerts
+        for name, slo in slos.items()
+        for objective in slo
+        if objective not in unwatched
+    ]
+    asked = {"eval_time": "70m", "expr": 'count by (alertname, model, objective) (ALERTS{alertstate="firing", objective!=""})', "exp_samples": fired}
+    test = {
+        "rule_files": ["recording.yml", "alerts.yml"],
+        "evaluation_interval": "1m",
+        "tests": [{"interval": "15s", "input_series": series, "promql_expr_test": [asked]}],
     }
     (folder / "test.yml").write_text(yaml_flow(test), encoding="utf-8")
     done = promtool("test", "rules", "test.yml", cwd=folder)

@@ -40,6 +40,7 @@ _FAMILIES = (
     ("TG41", "The release of a spec"),
     ("TG42", "Load tests"),
     ("TG43", "Servers and deployments"),
+    ("TG44", "Servers and deployments"),
     ("TG9", "The embedded server"),
 )
 

@@ -28,7 +28,7 @@ _WORTH_A_BAR = 256 << 20
 @click.option("--dry-run", is_flag=True, help="Show what would be written, with the differences of texts, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if anything would change.")
 @click.option("--force", is_flag=True, help="Overwrite generated files that were edited by hand.")
-@click.option("--prune", is_flag=True, help="Remove models that tritongen made and that SPEC names no more; nothing else is ever removed.")
+@click.option("--prune", is_flag=True, help="Remove models and files of a deployment that tritongen made and SPEC asks for no more; nothing else.")
 @click.option("--keep-going", is_flag=True, help="Write the models with which nothing is wrong, and leave the others as they are; the exit code stays 2.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @prove_limit

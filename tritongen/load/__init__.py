@@ -1,11 +1,13 @@
 """Load tests with true tails: an open loop on Locust's engine, with latencies from the scheduled instant in HDR histograms.
 
-`TritonGrpcUser` and `TritonHttpUser` are users for locustfiles of one's own.
+`TritonGrpcUser` and `TritonHttpUser` are users for locustfiles of one's own; `ModelLoad` says what they send where they mix.
 """
 
 from __future__ import annotations
 
-__all__ = ["TritonGrpcUser", "TritonHttpUser"]
+from tritongen.load.plan import ModelLoad
+
+__all__ = ["ModelLoad", "TritonGrpcUser", "TritonHttpUser"]
 
 
 def __getattr__(name: str) -> object:

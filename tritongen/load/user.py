@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import logging
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import gevent
@@ -29,7 +30,6 @@ from tritongen.errors import InputError, TritongenError, Unsupported
 from tritongen.load.greenlets import check_side_by_side, set_up_grpc
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, ModelLoad, problem, read
-from tritongen.samples import Array
 from tritongen.spec.traffic import parse_sizes
 
 log = logging.getLogger("tritongen.load")
@@ -38,12 +38,20 @@ Values = Mapping[str, object]
 """The inputs of one request by name, as `Client.infer` takes them."""
 
 
-@dataclass
-class _Stock:
-    """What all users of a class share during a test: the model's name, and its payloads in the order in which they are sent, round and round."""
+class _Request(NamedTuple):
+    """One request: the model's name and version, and its inputs."""
 
     model: str
-    payloads: Iterator[Mapping[str, Array]]
+    version: str
+    inputs: Values
+
+
+@dataclass
+class _Stock:
+    """What all users of a class share during a test: the models, and the requests in the order in which they are sent, without an end."""
+
+    models: tuple[ModelLoad, ...]
+    requests: Iterator[_Request]
 
 
 @dataclass
@@ -77,6 +85,7 @@ class _TritonUser(User):
     pool: int = 64
     seed: int = 0
     deadline_s: float = 10.0
+    models: Sequence[ModelLoad] = ()
     client: Client | None = None
 
     def __init__(self, environment: Environment) -> None:
@@ -120,7 +129,8 @@ class _TritonUser(User):
             self._stock = test.stocks[type(self)]
             # Asked now, so that no timed request has to connect first, or to ask about the model.
             self.client = self._connect()
-            self.client.meta(self._stock.model, self.version)
+            for load in self._stock.models:
+                self.client.meta(load.model, load.version)
         except TritongenError as error:
             if not test.refused:
                 test.refused = True
@@ -138,13 +148,14 @@ class _TritonUser(User):
 
         The response time is that of the whole call, in milliseconds with fractions; the size is that of the output tensors, in bytes.
         """
+        request = self._next(inputs)
         started, begin = time.time(), time.perf_counter()
         try:
-            result = self._open.infer(self._stock.model, self._next(inputs), version=self.version, **options)
+            result = self._open.infer(request.model, request.inputs, version=request.version, **options)
         except TritongenError as error:
-            self._report(name or self._stock.model, started, begin, 0, error)
+            self._report(name or request.model, started, begin, 0, error)
             return None
-        self._report(name or self._stock.model, started, begin, _size(result), None)
+        self._report(name or request.model, started, begin, _size(result), None)
         return result
 
     @property
@@ -153,8 +164,9 @@ class _TritonUser(User):
             raise GreenletExit
         return self.client
 
-    def _next(self, inputs: Values | None) -> Values:
-        return next(self._stock.payloads) if inputs is None else inputs
+    def _next(self, inputs: Values | None) -> _Request:
+        request = next(self._stock.requests)
+        return request if inputs is None else request._replace(inputs=inputs)
 
     def _report(self, name: str, started: float, begin: float, size: int, error: TritongenError | None) -> None:
         self.environment.events.request.fire(
@@ -180,19 +192,26 @@ class _TritonUser(User):
         if self.protocol == "grpc":
             set_up_grpc()
         check_side_by_side(self.protocol)
+        loads = tuple(self.models)
+        pools = []
         with closing(self._connect()) as client:
-            model = self.model or _only_model(client)
-            meta = client.meta(model, self.version)
-        if meta.decoupled and self.protocol == "http":
-            raise Unsupported(f"model '{model}' is decoupled, and HTTP carries no streams of tensors", hint="use TritonGrpcUser and its stream()")
-        return _Stock(model, itertools.cycle(self._payloads(meta)))
+            if not loads:
+                loads = (self._only_load(self.model or _only_model(client)),)
+            for load in loads:
+                meta = client.meta(load.model, load.version)
+                if meta.decoupled and self.protocol == "http":
+                    raise Unsupported(f"model '{load.model}' is decoupled, and HTTP carries no streams of tensors", hint="use TritonGrpcUser and its stream()")
+                pools.append(self._payloads(load, meta))
+        return _Stock(loads, _mixed(loads, pools, self.seed))
 
-    def _payloads(self, meta: ModelMeta) -> list[Mapping[str, Array]]:
-        """The arrays of `pool` requests. Raises InputError, InvalidInput."""
+    def _only_load(self, model: str) -> ModelLoad:
+        """What is sent to the one model of a class that mixes none. Raises InputError (TG420)."""
+        shapes = read_shapes(self.shapes)
+        return ModelLoad(model, self.version, batch_mix=((read_rows(self.rows), 1.0),), shape_mix=((shapes, 1.0),) if shapes else ())
+
+    def _payloads(self, load: ModelLoad, meta: ModelMeta) -> Sequence[Values]:
+        """The inputs of `pool` requests. Raises InputError, InvalidInput."""
         if self.inputs is None:
-            shapes = read_shapes(self.shapes)
-            mix = ((read_rows(self.rows), 1.0),)
-            load = ModelLoad(meta.name, batch_mix=mix, shape_mix=((shapes, 1.0),) if shapes else ())
             return make_pool(LoadPlan((load,), self.host or "", pool=self.pool, seed=self.seed), load, meta)
         values = [self.inputs() for _ in range(self.pool)] if callable(self.inputs) else [self.inputs]
         return [prepare(meta, one).arrays for one in values]
@@ -219,6 +238,7 @@ class TritonGrpcUser(_TritonUser):
         pool: how many different requests are prepared before the first one is sent.
         seed: of random values.
         deadline_s: seconds after which a request is given up.
+        models: several models with their parts, batch sizes and shapes, which are mixed at random in place of `model`, `version`, `rows` and `shapes`.
         client: the user's own connection, open in on_start, tasks and on_stop; these may be overridden without calling `super()`.
     """
 
@@ -231,11 +251,12 @@ class TritonGrpcUser(_TritonUser):
         Locust gets two entries: NAME with ` (first response)` is the time until the first one, and NAME the time until the last one and the size of all. A
         stream that fails is a failure of the second. Arguments are those of `infer`.
         """
-        what = name or self._stock.model
+        request = self._next(inputs)
+        what = name or request.model
         started, begin = time.time(), time.perf_counter()
         count = size = 0
         try:
-            for response in self._open.stream(self._stock.model, self._next(inputs)):
+            for response in self._open.stream(request.model, request.inputs):
                 count, length = count + 1, _size(response)
                 size += length
                 if count == 1:
@@ -273,6 +294,16 @@ def read_shapes(shapes: Mapping[str, tuple[int, ...]] | str) -> dict[str, tuple[
             raise problem(f"{entry[:60]!r} is no shape of an input", "write NAME=3x48x320, with commas between inputs")
         found[name] = read(parse_sizes, sizes)
     return found
+
+
+def _mixed(loads: Sequence[ModelLoad], pools: Sequence[Sequence[Values]], seed: int) -> Iterator[_Request]:
+    """Requests to the models by their parts, each model's own round and round."""
+    order = random.Random(seed)  # noqa: S311 - no secret
+    choices = [(load, itertools.cycle(pool)) for load, pool in zip(loads, pools, strict=True)]
+    parts = [load.part for load in loads]
+    while True:
+        ((load, payloads),) = order.choices(choices, parts)
+        yield _Request(load.model, load.version, next(payloads))
 
 
 def _only_model(client: Client) -> str:

@@ -117,7 +117,7 @@ def compile_model(
     judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
-    add_tensorrt(config, model, signature, batching, sizes, profiles, release, findings)
+    add_tensorrt(config, model, signature, batching, sizes, profiles, release, server, findings)
     _check_plan(model, signature, batching, sizes, findings)
     add_versions(config, model, versions, findings)
     _add_labels(config, model, findings)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_stated, without
 from tritongen.render.placement import is_overlaid, placed_groups
+from tritongen.render.precision import is_converted
 from tritongen.spec import ModelSpec, Spec
 from tritongen.spec.instances import InstanceGroup
+from tritongen.spec.server import Server
 
 _FOR_GPUS: tuple[Key, ...] = (("precision",), ("conversion",), ("onnxruntime", "cuda"), ("onnxruntime", "tensorrt"), ("tensorrt",))
 """Keys of a model that speak of GPUs alone."""
+
+_OF_CLIENTS: tuple[Key, ...] = (("precision",), ("conversion",))
+"""Those of them that stay where clients send and take the types of the converted file, which must be the same on every device."""
 
 
 def for_cpu(spec: Spec, locate: Callable[[Key], Location]) -> tuple[Spec, list[Diagnostic]]:
     """A spec whose models run on the CPU, and what is in the way (TG434): what `config` says of GPUs stands in Triton's own words, and is not guessed at.
 
     A plan's model is served by ONNX Runtime from its source, copies on GPUs become one copy on the CPU, and accelerators of GPUs are left out with what is
-    said about them; copies that run on the CPU anyway stay as they are. `locate` gives the place of a key of the spec.
+    said about them; copies that run on the CPU anyway stay as they are. Inputs and outputs stay what they are. `locate` gives the place of a key of the spec.
     """
     found: list[Diagnostic] = []
     for index, model in enumerate(spec.models):
@@ -33,11 +39,23 @@ def for_cpu(spec: Spec, locate: Callable[[Key], Location]) -> tuple[Spec, list[D
                 hint=f"say it with a key of the spec, which --cpu leaves out, instead of config: {key[1]}",
             )
         found += findings.found
-    memory = spec.server.memory.model_copy(update={"gpus": ()})
-    server = spec.server.model_copy(update={"memory": memory})
     target = spec.triton.model_copy(update={"gpu_memory": None})
     models = tuple(_model_for_cpu(model) for model in spec.models)
-    return spec.model_copy(update={"models": models, "server": server, "triton": target}), found
+    return spec.model_copy(update={"models": models, "server": _server_for_cpu(spec.server), "triton": target}), found
+
+
+def _server_for_cpu(server: Server) -> Server:
+    """The server without what speaks of GPUs: their memory, their resources, the host policies that Triton itself takes for them, and plans' backend."""
+    limit = server.rate_limit
+    policies = {name: policy for name, policy in server.host_policies.items() if not re.fullmatch(r"gpu_[0-9]+", name)}
+    return server.model_copy(
+        update={
+            "memory": server.memory.model_copy(update={"gpus": ()}),
+            "rate_limit": limit and limit.model_copy(update={"resources": tuple(each for each in limit.resources if each.gpu is None)}),
+            "host_policies": policies,
+            "backend_config": {name: settings for name, settings in server.backend_config.items() if name != "tensorrt"},
+        }
+    )
 
 
 def _in_the_way(model: ModelSpec) -> Iterator[tuple[Key, str]]:
@@ -55,8 +73,9 @@ def _in_the_way(model: ModelSpec) -> Iterator[tuple[Key, str]]:
 
 
 def _model_for_cpu(model: ModelSpec) -> ModelSpec:
+    is_seen = is_converted(model) and not model.conversion.keep_io_types
     for key in _FOR_GPUS:
-        if is_stated(model, key):
+        if not (is_seen and key in _OF_CLIENTS) and is_stated(model, key):
             model = without(model, key)
     if is_stated(model, ("onnxruntime",)) and not model.onnxruntime.model_fields_set:
         model = without(model, ("onnxruntime",))

@@ -216,7 +216,10 @@ def _model(model: ModelSpec, promises: Sequence[Promise], exported: Exported) ->
         text = "The share of requests that the response cache answered."
         panels.append(Panel("Answered by the cache", "percentunit", text, ((f"model_version:triton_cache_hit_share:rate1m{own}", each),), bounds=(0, 1)))
     if promises:
-        text = "How many times faster than it lasts what may be missed is used up. 1 keeps the promise to the last request; 14.4 calls somebody."
+        text = (
+            "How many times faster than it lasts what may be missed is used up. 1 keeps the promise to the last request; 14.4 calls somebody, or less where"
+            " that cannot be reached."
+        )
         queries = (
             (f"model_objective:triton_slo_burn:5m{own}", "{{objective}}, 5 minutes"),
             (f"model_objective:triton_slo_burn:1h{own}", "{{objective}}, 1 hour"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import shlex
 from collections.abc import Iterator, Mapping
@@ -9,14 +10,17 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from tritongen.releases import DEFAULT_RELEASE
+from tritongen.diagnostics import Severity
+from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings, Key
+from tritongen.render.images import server_image
 from tritongen.render.keys import key_text
 from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
+from tritongen.render.scenario import locust_run, locustfile
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
 from tritongen.templating import comment, environment
@@ -31,6 +35,9 @@ DOCKERFILE = PurePosixPath("loadtests/Dockerfile")
 
 MOUNT = PurePosixPath("/models")
 """Where containers see the repository; the artifacts, which Triton must not see, lie beside it."""
+
+_NUMBERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""Without it CUDA gives the fastest GPU the number 0, whatever nvidia-smi says."""
 
 _PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 _SHM_BYTES = 1 << 30
@@ -73,16 +80,19 @@ class DeploymentText:
 def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) -> DeploymentText:
     """All files of a deployment. The same spec and version give the same bytes on any machine."""
     spec = loaded.spec
-    cpu_spec, _ = for_cpu(spec, loaded.locate)
-    header = _header(LEAD, places, tritongen_version)
+    cpu_spec, in_the_way = for_cpu(spec, loaded.locate)
+    has_cpu = not in_the_way
+    header = _header(LEAD, places, tritongen_version, has_cpu=has_cpu)
     others = {
-        CPU_FILE: _header(CPU_FILE, places, tritongen_version) + _compose(cpu_spec, places, tritongen_version, cpu=True),
-        DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=f"tritongen[load]=={tritongen_version}"),
-        SCENARIO: environment().get_template("scenario.py.j2").render(spec=places.spec, models=list(_asked(spec))),
+        DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=_load_requirement(tritongen_version)),
+        SCENARIO: locustfile(spec, spec_name=places.spec, loaded_models=awaited_models(spec)),
     }
     if has_metrics(spec):
         others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
-    return DeploymentText(header, _compose(spec, places, tritongen_version, cpu=False), others)
+    if has_cpu:
+        cpu_header = _header(CPU_FILE, places, tritongen_version, has_cpu=has_cpu)
+        others[CPU_FILE] = cpu_header + _compose(cpu_spec, places, tritongen_version, cpu=True, has_cpu=has_cpu)
+    return DeploymentText(header, _compose(spec, places, tritongen_version, cpu=False, has_cpu=has_cpu), others)
 
 
 def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
@@ -113,9 +123,17 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
                 consequence="the container engine would look for another path",
                 hint="rename the folder",
             )
+    _say_no_cpu_form(loaded, findings)
     if has_metrics(loaded.spec):
         judge_promises(loaded.spec.models, exported(loaded.spec), findings)
     return findings
+
+
+def _say_no_cpu_form(loaded: LoadedSpec, findings: Findings) -> None:
+    """What stands against docker-compose.cpu.yml, as advice: nobody may want it."""
+    for reason in for_cpu(loaded.spec, loaded.locate)[1]:
+        what = dataclasses.replace(reason, message=f"no {CPU_FILE} is written: {reason.message}", severity=Severity.ADVICE, consequence="")
+        findings.found.append(what)
 
 
 def _judge_ports(spec: Spec, findings: Findings) -> None:
@@ -138,13 +156,25 @@ def _judge_ports(spec: Spec, findings: Findings) -> None:
         others.append((key, address))
         # The server's own are compared where they are read.
         if twin is not None and (twin[:2], key[:2]) != (("server", "listen"), ("server", "listen")):
+            at, other = (key, twin) if _is_written(spec, key) else (twin, key)
+            where = f" ({findings.locate(other)})" if _is_written(spec, other) else " by default"
             findings.error(
                 "TG438",
-                key,
-                f"{key_text(key)} is {port}, and {key_text(twin)} is too ({findings.locate(twin)})",
+                at,
+                f"{key_text(at)} is {port}, and {key_text(other)} is too{where}",
                 consequence="the second of the two containers does not start",
                 hint="give each a port of its own",
             )
+
+
+def _is_written(spec: Spec, key: Key) -> bool:
+    """Whether a key of the spec was written, and is not its default."""
+    at: Any = spec
+    for part in key:
+        if part not in at.model_fields_set:
+            return False
+        at = getattr(at, str(part))
+    return True
 
 
 def is_unicode(text: str) -> bool:
@@ -152,17 +182,19 @@ def is_unicode(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _header(path: PurePosixPath, places: Places, tritongen_version: str) -> str:
+def _header(path: PurePosixPath, places: Places, tritongen_version: str, *, has_cpu: bool) -> str:
     template = environment().get_template("docker-compose.header.j2")
-    return template.render(spec=places.spec, tritongen_version=tritongen_version, cpu=path == CPU_FILE)
+    return template.render(spec=places.spec, tritongen_version=tritongen_version, cpu=path == CPU_FILE, has_cpu=has_cpu)
 
 
-def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -> str:
+def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool, has_cpu: bool) -> str:
     context = {
         **_server_context(spec, places, cpu=cpu),
-        "gpu_check": _gpu_check(places.spec),
+        "gpu_check": _gpu_check(places.spec, has_cpu=has_cpu),
         "load": spec.deploy.load,
-        "load_image": f"tritongen-load:{tritongen_version}",
+        "load_image": spec.deploy.load.image or f"tritongen-load:{tritongen_version}",
+        "load_requirement": _load_requirement(tritongen_version),
+        "locust": locust_run(spec),
         "metrics": has_metrics(spec),
         "monitoring": spec.deploy.monitoring,
         "password_file": places.password_file,
@@ -171,11 +203,21 @@ def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool) -
     return environment().get_template("docker-compose.yml.j2").render(context)
 
 
-def _gpu_check(spec: str) -> str:
-    """A shell script that says what to do where there is no NVIDIA driver, and ends with exit code 3 then. WSL has no /proc/driver/nvidia."""
+def _load_requirement(tritongen_version: str) -> str:
+    """What pip installs into Locust's image."""
+    return f"tritongen[load]=={tritongen_version}"
+
+
+def _gpu_check(spec: str, *, has_cpu: bool) -> str:
+    """A shell script that says what to do where there is no NVIDIA driver, and ends with exit code 3 then. WSL has no /proc/driver/nvidia.
+
+    `has_cpu`: whether the models can be served without a GPU.
+    """
     said = (
         "This machine has no NVIDIA GPU, or no driver for it: there is no /proc/driver/nvidia/version.",
-        f"Serve the models on the CPU: tritongen render --cpu {comment(shlex.quote(spec))}, then docker compose -f {CPU_FILE} up tritonserver",
+        f"Serve the models on the CPU: tritongen render --cpu {comment(shlex.quote(spec))}, then docker compose -f {CPU_FILE} up tritonserver"
+        if has_cpu
+        else "These models cannot be served without one: their spec says in config that they are for GPUs.",
     )
     # Not echo, which some shells have read backslashes.
     words = " ".join(map(shlex.quote, said))
@@ -186,7 +228,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
     deploy, listen = spec.deploy, spec.server.listen
     gpus = deploy.gpus if not cpu and needs_gpus(spec) else None
     engines = keeps_engines(spec)
-    plans = any(model.backend == "tensorrt" for model in spec.models)
+    plans = builds_plans(spec)
     keeps_for_user = engines and deploy.user != "0:0"
     awaited = [name for name, there in (("nvidia-gpu", gpus is not None), ("engine-cache", keeps_for_user), ("plan-builder", plans)) if there]
     return {
@@ -199,10 +241,10 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "command": command(spec),
         "cpus": spec.triton.cpus,
         "engine_cache": spec.triton.engine_cache if engines else None,
-        "environment_variables": deploy.environment,
+        "environment_variables": {**({} if gpus is None else _NUMBERED), **deploy.environment},
         "gpus": gpus,
         "healthcheck": list(_healthcheck(spec)),
-        "image": deploy.image or f"nvcr.io/nvidia/tritonserver:{spec.triton.release or DEFAULT_RELEASE.name}-py3",
+        "image": server_image(spec),
         "memory": deploy.memory,
         "mount": MOUNT,
         "ports": [(port, getattr(listen, name)) for name, port in _PORTS.items() if name != "metrics" or has_metrics(spec)],
@@ -218,7 +260,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
 
 def command(spec: Spec) -> tuple[str, ...]:
     """The server and its options, inside the container."""
-    options = server_arguments(spec.server, wants_cache=any(wants_cache(model) for model in spec.models))
+    options = server_arguments(spec.server, wants_cache=any(wants_cache(model) for model in spec.models), needed=needed_settings(spec.models))
     return ("tritonserver", f"--model-repository={MOUNT}", DISABLE_AUTO_COMPLETE, *options)
 
 
@@ -230,6 +272,11 @@ def artifacts_mount() -> PurePosixPath:
 def needs_gpus(spec: Spec) -> bool:
     """Whether any copy of a model is to run on a GPU, or may."""
     return any(group.kind != "cpu" for model in spec.models for group in placed_groups(model))
+
+
+def builds_plans(spec: Spec) -> bool:
+    """Whether any model is served from a plan, which is built where it is served."""
+    return any(model.backend == "tensorrt" for model in spec.models)
 
 
 def keeps_engines(spec: Spec) -> bool:
@@ -274,11 +321,3 @@ def _healthcheck(spec: Spec) -> Iterator[str]:
 def _start_us(spec: Spec) -> int:
     builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
     return _START_US + len(builders) * _ENGINES_US
-
-
-def _asked(spec: Spec) -> Iterator[Mapping[str, Any]]:
-    """What the scenario sends: models that are loaded at the start, at their usual sizes."""
-    wanted = awaited_models(spec) or tuple(model.name for model in spec.models)
-    for model in spec.models:
-        if model.name in wanted:
-            yield {"name": model.name, "shapes": {name: sizes.opt for name, sizes in model.known_shapes.items()}}

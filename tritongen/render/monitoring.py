@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tritongen.render.dashboard import DATASOURCE_UID, dashboard
 from tritongen.render.findings import Findings
-from tritongen.render.promises import WINDOWS, Exported, objectives, promises, why_not_watched
+from tritongen.render.promises import WINDOWS, Exported, Promise, objectives, promises, why_not_watched
 from tritongen.spec import ModelSpec, Spec
 from tritongen.spec.strict import listed
 from tritongen.templating import environment
@@ -61,15 +61,27 @@ def judge_promises(models: Sequence[ModelSpec], exported: Exported, findings: Fi
         findings: a collector for keys of the whole spec.
     """
     for index, model in enumerate(models):
-        lost = {promise.objective: reason for promise in promises(model) if (reason := why_not_watched(promise, model, exported))}
-        if lost:
-            hint = (
-                "write server: {metrics: {summary_latencies: true}}" if not exported.quantiles else "watch them from the clients, or leave response_cache out"
-            )
+        lost: dict[str, list[Promise]] = {}
+        for promise in promises(model):
+            if reason := why_not_watched(promise, model, exported):
+                lost.setdefault(reason, []).append(promise)
+        for reason, kept in lost.items():
+            names = [promise.objective for promise in kept]
             findings.advice(
                 "TG437",
-                ("models", index, "slo", next(iter(lost))),
-                f"no alert is made of {listed(list(lost))} of {model.name}: {next(iter(lost.values()))}",
-                consequence="Triton shows averages alone, which hide the slow requests; whether the promise is kept is seen by clients only",
-                hint=hint,
+                ("models", index, "slo", names[0]),
+                f"no alert is made of {listed(names)} of {model.name}: {reason}",
+                consequence="Triton shows averages alone, which hide the slow requests; whether the promise is kept is seen by clients only"
+                if not exported.shows_quantiles(model)
+                else "whether the promise is kept is seen by clients only",
+                hint=_what_to_do(kept, model, exported),
             )
+
+
+def _what_to_do(lost: Sequence[Promise], model: ModelSpec, exported: Exported) -> str:
+    """How promises can be watched all the same."""
+    if not exported.quantiles:
+        return "write server: {metrics: {summary_latencies: true}}"
+    if not exported.shows_quantiles(model):
+        return "watch them from the clients, or leave response_cache out"
+    return f"add {', '.join(f'{float(1 - promise.budget):g}' for promise in lost)} to server.metrics.summary_quantiles"

@@ -14,12 +14,14 @@ from tritongen.batching import Batching
 from tritongen.modelconfig import ModelOptimizationPolicy
 from tritongen.recipe import Profile
 from tritongen.releases import Release
+from tritongen.render.backend_settings import say_needed_settings
 from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings, Key
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.plans import PlanBuild
+from tritongen.spec.server import Server
 from tritongen.spec.tensorrt import CudaGraphs
 
 _AMPERE, _BLACKWELL = (8, 0), (10, 0)
@@ -36,18 +38,20 @@ def add_tensorrt(
     sizes: Mapping[str, Sizes],
     profiles: Sequence[Profile],
     release: Release | None,
+    server: Server | None,
     findings: Findings,
 ) -> None:
     """Write what `tensorrt` says. Graphs need the size of every input; where one is not known, that is reported as the plan's own problem.
 
-    `profiles`: those of the plan; none where it needs none, or where they are not known.
+    `profiles`: those of the plan; none where it needs none, or where they are not known. `server`: what the spec says of it; None where that is not known.
     """
     settings = model.tensorrt
     _check_profiles(model, max(len(profiles), 1), findings)
     _say_equal(profiles, findings)
     _check_gpus(settings.build, release, findings)
     _check_dla(model, findings)
-    _say_needed_options(settings.build, findings)
+    say_needed_settings(settings.build, server, findings)
+    _say_stripped(settings.build, findings)
     for capability in settings.build.compute_capabilities:
         config.cc_model_filenames[capability] = plan_name(capability)
     for tensor in config.input:
@@ -149,17 +153,7 @@ def _check_dla(model: ModelSpec, findings: Findings) -> None:
             )
 
 
-def _say_needed_options(build: PlanBuild, findings: Findings) -> None:
-    """Keys whose plans the server loads only where it was started with an option."""
-    for key, option in (("version_compatible", "version-compatible=true"), ("plugins", f"plugins={';'.join(build.plugins)}")):
-        if getattr(build, key):
-            findings.advice(
-                "TG174",
-                ("tensorrt", "build", key),
-                f"{key} needs an option of the server: --backend-config=tensorrt,{option}",
-                consequence="without the option Triton refuses to load the model",
-                hint=f"start the server with it, or remove {key}",
-            )
+def _say_stripped(build: PlanBuild, findings: Findings) -> None:
     if build.strip_weights:
         findings.warning(
             "TG126",

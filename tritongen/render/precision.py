@@ -20,15 +20,16 @@ _BF16_SINCE = 10
 
 
 def is_converted(model: ModelSpec) -> bool:
-    """Whether the model's file is converted to its precision: one that is a property of files, for a model that may run on a GPU.
+    """Whether the model's file is converted to its precision: one that is a property of files, for a model that may run on a GPU, or whose clients see it.
 
     At every release: TensorRT 11 takes precision from a file's types and from nothing else, the builder flags of TensorRT 10 are on their way out since 10.12
-    (its release notes), and what runs is then what was compared. A CPU computes FP16 in FP32, with casts.
+    (its release notes), and what runs is then what was compared. A CPU computes FP16 in FP32, with casts: there the file is converted only where clients send
+    and take the precision's own types.
     """
     if model.precision not in PRECISIONS:
         return False
     on_gpu = any(group.kind in ("gpu", "auto") for group in placed_groups(model))
-    return model.backend == "tensorrt" or (model.accelerator != "openvino" and on_gpu)
+    return model.backend == "tensorrt" or (model.accelerator != "openvino" and (on_gpu or not model.conversion.keep_io_types))
 
 
 def heeds_precision_mode(release: Release | None) -> bool:

@@ -5,7 +5,7 @@ Pure facts: which alerts, rules and panels are made of them is the affair of `mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +14,12 @@ from tritongen.spec import ModelSpec
 
 WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 """Windows in which the use of what may be missed is looked at: those of "The Site Reliability Workbook", chapter 5, table 5-8."""
+
+_BURNS = {"fast": Fraction("14.4"), "slow": Fraction(6)}
+"""How many times faster than it lasts what may be missed is used up when somebody is called: factors of the same table."""
+
+_WITHIN = Fraction("0.99")
+"""A percentile that stays above its limit burns at 1 exactly, give or take a rounding."""
 
 DEFAULT_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 """Triton's `summary_quantiles` where nobody sets them (core/src/metric_model_reporter.h)."""
@@ -72,6 +78,20 @@ class Promise:
         """The budget as PromQL has it."""
         return _decimal(self.budget)
 
+    def most_missed(self, exported: Exported) -> Fraction:
+        """The share of requests that is seen to miss it where all of them do: all that fail, but of the slow ones those above the lowest quantile alone."""
+        return Fraction(1) if self.limit_us is None else max((1 - Fraction(repr(quantile)) for quantile in exported.quantiles), default=Fraction(0))
+
+    def burn_limits(self, exported: Exported) -> Mapping[str, str]:
+        """The factors above which the fast and the slow alert call somebody, as PromQL has them.
+
+        Where much may be missed, the usual ones are out of reach: half of all that can be seen takes their place, and never less than what may be missed.
+        """
+        if not self.budget:
+            return {speed: _decimal(usual) for speed, usual in _BURNS.items()}
+        highest = self.most_missed(exported) / self.budget
+        return {speed: _decimal(usual if usual < highest else max(highest / 2, _WITHIN)) for speed, usual in _BURNS.items()}
+
 
 def has_load_times(release: str | None) -> bool:
     """Whether servers of this release (YY.MM; None for the default one) say how long models took to load."""
@@ -90,11 +110,16 @@ def promises(model: ModelSpec) -> Iterator[Promise]:
 
 def why_not_watched(promise: Promise, model: ModelSpec, exported: Exported) -> str:
     """Why no alert can be made of a promise; empty where one is."""
-    if promise.limit_us is None or exported.shows_quantiles(model):
+    if promise.limit_us is None:
         return ""
     if not exported.quantiles:
         return "the server shows no quantiles of times without summary_latencies"
-    return "Triton shows no quantiles of whole requests for models with a response cache"
+    if not exported.shows_quantiles(model):
+        return "Triton shows no quantiles of whole requests for models with a response cache"
+    if promise.most_missed(exported) < promise.budget:
+        lowest = f"{min(exported.quantiles):.16g}"
+        return f"the lowest of the server's summary_quantiles is {lowest}, which does not tell whether more than {float(promise.budget):.0%} took longer"
+    return ""
 
 
 def objectives(kept: Sequence[Promise]) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class _Scripted:
     problem: str
 
 
-def shared_files(recipes: Sequence[PlanRecipe], *, release: str, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, SharedFile]:
+def shared_files(recipes: Sequence[PlanRecipe], *, release: str, image: str, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, SharedFile]:
     """What lies in the artifacts folder for all models together: the script, where there are plans to build, else nothing in its place.
 
     `recipes`: of all models that will be there. `release`: the one that the spec names; a script is for one, and models that an earlier render made for another
@@ -51,7 +51,7 @@ def shared_files(recipes: Sequence[PlanRecipe], *, release: str, spec_name: str,
     others = dict.fromkeys((recipe.model, recipe.release) for recipe in recipes if recipe.release != released)
     notes = tuple(f"it has no part for {model}, which stays as it is: release {other} loads its plans, and this is for {released}" for model, other in others)
     wanted = [recipe for recipe in recipes if recipe.release == released]
-    return {SCRIPT: SharedFile(build_script(wanted, spec_name=spec_name, tritongen_version=tritongen_version), notes)}
+    return {SCRIPT: SharedFile(build_script(wanted, image=image, spec_name=spec_name, tritongen_version=tritongen_version), notes)}
 
 
 def check_model_name(model: ModelSpec, findings: Findings) -> None:
@@ -78,7 +78,7 @@ def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
         )
 
 
-def build_script(recipes: Sequence[PlanRecipe], *, spec_name: str, tritongen_version: str) -> bytes:
+def build_script(recipes: Sequence[PlanRecipe], *, image: str, spec_name: str, tritongen_version: str) -> bytes:
     """The script for the plans of a whole repository, all of which the same release loads; with a stamp, so that a hand edit is found."""
     release = recipes[0]
     target = release.target
@@ -93,7 +93,7 @@ def build_script(recipes: Sequence[PlanRecipe], *, spec_name: str, tritongen_ver
             release_least=target.least_tensorrt if target else "",
             release_most=(target and target.most_tensorrt) or "",
             release_major=tensorrt_major(release),
-            image=f"nvcr.io/nvidia/tritonserver:{release.release}-py3",
+            image=image,
             manifest_format=FORMAT,
             announced=ANNOUNCED,
             forms=FORMS | {"capability": CAPABILITY},

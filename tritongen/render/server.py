@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import Release
+from tritongen.render.backend_settings import judge_backend_settings
 from tritongen.render.caching import wants_cache
+from tritongen.render.deploy_settings import is_mig, judge_deploy_settings
 from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import Taken, placed_groups
 from tritongen.spec import Spec
@@ -28,6 +30,8 @@ def judge_server(spec: Spec, release: Release | None, locate: Callable[[Key], Lo
     _judge_names(spec, whole, findings)
     _judge_resources(spec, findings)
     _judge_gpus(spec, findings)
+    judge_backend_settings(spec, findings)
+    judge_deploy_settings(spec, findings, whole=whole)
     if whole:
         _judge_idle(spec, findings)
     return findings.found
@@ -83,7 +87,10 @@ def _judge_gpus(spec: Spec, findings: Findings) -> None:
     """GPUs of models that the container is not given: inside, devices are numbered from 0."""
     if spec.deploy.gpus == "all":
         return
-    there = len(spec.deploy.gpus)
+    # CUDA shows a process one MIG device, however many there are.
+    is_one = any(map(is_mig, spec.deploy.gpus))
+    there = 1 if is_one else len(spec.deploy.gpus)
+    given = "the server sees one MIG device" if is_one else f"the container gets {there}"
     named: list[tuple[str, Key, int]] = []
     for index, model in enumerate(spec.models):
         named += [(f"model '{model.name}'", ("models", index, *group.key), gpu) for group in placed_groups(model) for gpu in group.gpus]
@@ -93,9 +100,9 @@ def _judge_gpus(spec: Spec, findings: Findings) -> None:
             findings.error(
                 "TG433",
                 key,
-                f"{who} names GPU {gpu}, and the container gets {there} (deploy.gpus, {findings.locate(('deploy', 'gpus'))}), numbered from 0",
+                f"{who} names GPU {gpu}, and {given} (deploy.gpus, {findings.locate(('deploy', 'gpus'))}), numbered from 0",
                 consequence="Triton refuses what names a GPU that is not there",
-                hint=f"name a GPU from 0 to {there - 1}, or add one to deploy.gpus",
+                hint=f"name a GPU from 0 to {there - 1}, or add one to deploy.gpus" if not is_one else "name GPU 0, or none",
             )
 
 

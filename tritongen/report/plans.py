@@ -23,10 +23,12 @@ def format_plan(plan: Plan, *, done: bool = False) -> str:
     Raises RepositoryError where a file that would be copied is gone.
     """
     names = [change.name for change in plan.changes] + sorted(plan.spared)
-    width = max((len(printable(name)) for name in ("model", *names)), default=0)
+    is_of_files = isinstance(plan, FilePlan)
+    heading = "file" if is_of_files else "model"
+    width = max((len(printable(name)) for name in (heading, *names)), default=0)
     lines = [printable(str(plan.root))]
     if not done:
-        lines.append(click.style(f"  {'action':<9} {'model':<{width}}  files     to copy", dim=True))
+        lines.append(click.style(f"  {'action':<9} {heading:<{width}}{'' if is_of_files else '  files     to copy'}", dim=True))
     for change in plan.changes:
         costs = "" if done else _costs(plan, change)
         lines.append(_line(_verb(plan, change, done=done), change.name, _COLOURS[change.action], width if costs else 0) + costs + _details(plan, change))

@@ -7,7 +7,8 @@ from tritongen.repository.copying import Progress
 from tritongen.repository.diffs import FileDiff, file_diffs, plan_diffs
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CONFIG, CopiedFile, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.files import FilePlan, apply_files, file_conflicts, plan_files
+from tritongen.repository.file_placing import StagedFiles, apply_files, staged_files
+from tritongen.repository.files import FilePlan, file_conflicts, plan_files
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.plan import Change, Plan, make_plan, unreadable
 from tritongen.repository.refusals import lost_plans
@@ -33,6 +34,7 @@ __all__ = [
     "SharedChange",
     "SharedFile",
     "SharedFiles",
+    "StagedFiles",
     "Stamp",
     "TextFile",
     "apply_files",
@@ -52,6 +54,7 @@ __all__ = [
     "recover",
     "repository_root",
     "size_text",
+    "staged_files",
     "stamp_of",
     "unreadable",
 ]

@@ -1,26 +1,29 @@
 """Text files that a render writes beside a spec: a deployment. One of them leads: its stamp knows the others, so that a hand edit of any is a conflict.
 
 The plan is made before anything is written and changes nothing, as that of a repository. Files of others in the same folders are never looked at.
+What a killed render put in place is known by the leading file that still waits in what it left (`placing`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
-from tritongen.repository.entry import TextFile
+from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan
+from tritongen.repository.private import find_leftovers
 from tritongen.repository.stamp import Stamp, read_stamp, stamp_text
 
-_ORPHAN = "no render writes it any more; it was left where it is"
+WAITING = "new"
+"""Where files wait, in a folder of a process's own."""
+
+_ORPHAN = "no render writes it any more; it was left where it is (--prune removes it)"
+_PRUNED = "no render writes it any more"
 
 
 @dataclass(frozen=True)
@@ -29,43 +32,99 @@ class FilePlan(Plan):
 
     Attributes:
         contents: what each file should hold, by path; the leading one is the last.
+        lead: the leading one.
     """
 
     contents: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
+    lead: PurePosixPath = field(default=PurePosixPath("."), kw_only=True)
 
 
-def plan_files(root: Path, lead: PurePosixPath, header: str, body: str, others: Mapping[PurePosixPath, str], *, force: bool = False) -> FilePlan:
+def plan_files(
+    root: Path, lead: PurePosixPath, header: str, body: str, others: Mapping[PurePosixPath, str], *, force: bool = False, prune: bool = False
+) -> FilePlan:
     """Compare files with what lies at `root`, which need not exist.
 
     Args:
         root: the folder that they lie in.
-        lead: the file that knows the others by its stamp.
+        lead: the file that knows the others by its stamp, and goes on to know those that are written no more while they lie there.
         header: comment lines at its top.
         body: the rest of it.
         others: the other files' texts.
-        force: overwrite what was edited by hand.
+        force: overwrite, or remove, what was edited by hand.
+        prune: remove files that an earlier render made and that are written no more.
 
-    Raises RepositoryError (TG040) where something cannot be read.
+    Raises RepositoryError: TG041 where `root` is no folder, TG040 where something cannot be read.
     """
-    contents = {path: text.encode() for path, text in others.items()}
-    text = stamp_text(header, body, {path: TextFile(content) for path, content in contents.items()}, {}, {})
-    contents[lead] = text.encode()
+    if root.exists() and not root.is_dir():
+        raise RepositoryError([Diagnostic("TG041", "a deployment is written to a folder, and this is none", Location(str(root)), hint="change deploy.folder")])
     try:
-        stamp = _stamp_at(root / lead)
-        changes = [_compare(root, path, content, path == lead, stamp, force=force) for path, content in contents.items()]
-        gone = sorted(path for path in (stamp.files if stamp else ()) if path not in contents and (root / path).is_file())
+        known = _Known.at(root, lead)
+        gone = sorted(path for path in known.files if path != lead and path not in others and (root / path).is_file())
+        files: dict[PurePosixPath, EntryFile] = {path: TextFile(text.encode()) for path, text in others.items()}
+        left = {} if prune else {path: CopiedFile(root / path, known.sha256_of(path, _read(root / path))) for path in gone}
+        text = stamp_text(header, body, {**files, **left}, {}, {})
+        contents = {**{path: other.encode() for path, other in others.items()}, lead: text.encode()}
+        changes = [_compare(root, path, content, path == lead, known, force=force) for path, content in contents.items()]
+        changes += [_orphan(root, path, known, force=force, prune=prune) for path in gone]
     except OSError as error:
         hint = "check the path and its permissions"
         raise RepositoryError([Diagnostic("TG040", f"cannot read it: {error.strerror or error}", Location(str(error.filename or root)), hint=hint)]) from error
-    changes += [Change(str(path), Action.ORPHAN, reasons=(_ORPHAN,)) for path in gone]
-    return FilePlan(root, tuple(changes), contents=contents)
+    return FilePlan(root, tuple(changes), force, prune, contents=contents, lead=lead)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known to be ours.
+
+    Attributes:
+        stamp: that of the leading file, where it lies and has one.
+        files: SHA-256 (hex) of every other file as it was written, or as a killed render may have written it.
+    """
+
+    stamp: Stamp | None
+    files: Mapping[PurePosixPath, Sequence[str]]
+
+    @classmethod
+    def at(cls, root: Path, lead: PurePosixPath) -> _Known:
+        """Raises OSError."""
+        stamp = _stamp_at(root / lead)
+        interrupted = [_stamp_at(leftover / WAITING / lead) for leftover in interrupted_renders(root, lead)]
+        files: dict[PurePosixPath, list[str]] = {}
+        for each in filter(None, (stamp, *interrupted)):
+            for path, sha in each.files.items():
+                files.setdefault(path, []).append(sha)
+        return cls(stamp, files)
+
+    def is_ours(self, path: PurePosixPath, content: bytes) -> bool:
+        """Whether a file is one that a render wrote."""
+        return hashlib.sha256(content).hexdigest() in self.files.get(path, ())
+
+    def sha256_of(self, path: PurePosixPath, content: bytes) -> str:
+        """The hash to know a file by: its own where it is ours, else that of the one which we wrote."""
+        return hashlib.sha256(content).hexdigest() if self.is_ours(path, content) else self.files[path][0]
+
+
+def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
+    """Folders that killed renders of the same files left. Raises OSError."""
+    return find_leftovers(root, root / lead) if root.is_dir() else []
 
 
 def _stamp_at(path: Path) -> Stamp | None:
     return read_stamp(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else None
 
 
-def _compare(root: Path, path: PurePosixPath, content: bytes, leads: bool, stamp: Stamp | None, *, force: bool) -> Change:
+def _read(path: Path) -> bytes:
+    """A file's content. git may have checked it out with CRLF: the same text, not an edit."""
+    return path.read_bytes().replace(b"\r\n", b"\n")
+
+
+def _orphan(root: Path, path: PurePosixPath, known: _Known, *, force: bool, prune: bool) -> Change:
+    if prune and not force and not known.is_ours(path, _read(root / path)):
+        return Change(str(path), Action.CONFLICT, reasons=(f"{root / path} was changed by hand, and no render writes it any more",))
+    return Change(str(path), Action.ORPHAN, reasons=(_PRUNED if prune else _ORPHAN,))
+
+
+def _compare(root: Path, path: PurePosixPath, content: bytes, leads: bool, known: _Known, *, force: bool) -> Change:
     target, name = root / path, str(path)
     blocked = next((folder for folder in _folders(root, path) if folder.is_symlink() or (folder.exists() and not folder.is_dir())), None)
     if blocked is not None:
@@ -74,16 +133,15 @@ def _compare(root: Path, path: PurePosixPath, content: bytes, leads: bool, stamp
         return Change(name, Action.CREATE)
     if target.is_symlink() or not target.is_file():
         return Change(name, Action.CONFLICT, reasons=(f"{target} is no file",), forcible=False)
-    # git may have checked the file out with CRLF: the same text, not an edit.
-    found = target.read_bytes().replace(b"\r\n", b"\n")
+    found = _read(target)
     if found == content:
         return Change(name, Action.KEEP)
-    if stamp is None:
-        ours, why = False, f"{target} was not made by tritongen, or not left as it was: {'it' if leads else 'the file that would know it'} has no stamp"
-    elif leads:
-        ours, why = not stamp.edited, f"{target} was edited by hand"
+    if leads:
+        ours, why = known.stamp is not None and not known.stamp.edited, f"{target} was edited by hand"
     else:
-        ours, why = stamp.files.get(path) == hashlib.sha256(found).hexdigest(), f"{target} was not made by tritongen, or was changed by hand"
+        ours, why = known.is_ours(path, found), f"{target} was not made by tritongen, or was changed by hand"
+    if known.stamp is None:
+        why = f"{target} was not made by tritongen, or not left as it was: {'it' if leads else 'the file that would know it'} has no stamp"
     return Change(name, Action.REPLACE) if ours or force else Change(name, Action.CONFLICT, reasons=(why,))
 
 
@@ -94,51 +152,13 @@ def _folders(root: Path, path: PurePosixPath) -> Iterator[Path]:
 
 def file_conflicts(plan: FilePlan) -> list[Diagnostic]:
     """A finding (TG043) for each file whose place holds somebody's work."""
-    hint = "move your change into the spec (`deploy`, `server`), or into a docker-compose.override.yml, which is read beside it; or overwrite it with --force"
+    hint = "move your change into the spec (`deploy`, `server`), or into a file of your own beside it (docs/deploy.md says where); or overwrite it with --force"
     return [
         Diagnostic(
             "TG043",
-            f"'{change.name}' would be overwritten: {'; '.join(change.reasons)}",
+            f"'{change.name}' would be {'overwritten' if PurePosixPath(change.name) in plan.contents else 'removed'}: {'; '.join(change.reasons)}",
             Location(str(plan.root / change.name)),
             hint=hint if change.forcible else "remove it, or move it away: --force replaces files only",
         )
         for change in plan.with_action(Action.CONFLICT)
     ]
-
-
-def apply_files(plan: FilePlan) -> None:
-    """Write what the plan says: all contents are on the disk before the first of them gets its name, and each appears whole.
-
-    Raises RepositoryError, with nothing written, where the plan has conflicts (TG043) or the disk refuses (TG044).
-    """
-    if conflicts := file_conflicts(plan):
-        raise RepositoryError(conflicts)
-    wanted = [PurePosixPath(change.name) for change in plan.with_action(Action.CREATE, Action.REPLACE)]
-    staged: dict[Path, Path] = {}
-    try:
-        for path in wanted:
-            target = plan.root / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            waiting = target.with_name(f".{target.name}.tritongen-{secrets.token_hex(4)}")
-            staged[waiting] = target
-            _write(waiting, plan.contents[path])
-        for waiting, target in staged.items():
-            waiting.replace(target)
-    except OSError as error:
-        message, place = f"cannot write the deployment: {error.strerror or error}", Location(str(error.filename or plan.root))
-        raise RepositoryError([Diagnostic("TG044", message, place, hint="check that the folder may be written to and has space")]) from error
-    finally:
-        _remove(staged)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)

@@ -18,7 +18,8 @@ class Conversion(Strict, json_schema_extra={"examples": [{"fp32_operators": ["La
     """The conversion that precision: fp16 asks for, and the comparison of its result with the original. The source itself is never touched."""
 
     keep_io_types: Flag = setting(
-        "Whether inputs and outputs keep the types of the source, with casts behind the inputs and before the outputs. Default: true.",
+        "Whether inputs and outputs keep the types of the source, with casts behind the inputs and before the outputs. Where they do"
+        " not, the file is converted for copies on the CPU too. Default: true.",
         default=True,
         sets="data_type of input and output, where it is false",
         why="false where clients send and take FP16, which halves what goes over the network",

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
 
-from tritongen.spec.options import Address, Port, Seconds
+from tritongen.spec.options import Address, Port, WholeSeconds
 from tritongen.spec.strict import Strict, setting
-from tritongen.spec.units import SomeSize
+from tritongen.spec.units import SomeSize, about_size
 from tritongen.spec.values import PathText, describe, problem, raise_all
 
 Ulimit = Annotated[int, Field(strict=True, ge=-1, le=2**63 - 1)]
@@ -18,7 +18,18 @@ Ulimit = Annotated[int, Field(strict=True, ge=-1, le=2**63 - 1)]
 
 _DEVICE = r"(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}"
 _USER = r"[0-9]{1,10}(?::[0-9]{1,10})?"
-_IMAGE = r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}"
+_MOST_USER = 2**31 - 1
+"""The engine refuses larger numbers of users and groups."""
+_NAME = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = (
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
+    rf"{_NAME}(?:/{_NAME})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{{32,128}})?"
+)
+"""A reference as registries read it (github.com/distribution/reference): a host, a path in small letters, a tag, a digest."""
+_LEAST_MEMORY = 6 << 20
+"""Docker refuses a container with less."""
+_LEAST_SHM = 1 << 20
+"""One copy of a Python model takes as much."""
 
 
 def _check_gpus(value: object) -> object:
@@ -34,6 +45,10 @@ def _check_gpus(value: object) -> object:
             message = f"a GPU is a number, or an id such as GPU-... or MIG-..., and this is {describe(item)}"
             problems.append(problem(message, hint="nvidia-smi -L prints both"))
     raise_all(problems, value)
+    forms = {"a number" if isinstance(item, int) else "an id" for item in value}
+    if len(forms) > 1:
+        message = "some GPUs are named by number and others by id, so that nobody can tell whether one is named twice"
+        raise problem(message, hint="name all by number, or all by id")
     texts = [str(item) for item in value]
     if twice := next((text for text in texts if texts.count(text) > 1), None):
         raise problem(f"GPU {twice} is listed twice", hint=f"write gpus: {list(dict.fromkeys(value))}")
@@ -69,10 +84,38 @@ def _matching(pattern: str, what: str, example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _from_number(value: object) -> object:
+    """A plain number as the text that it stands for."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else value
+
+
+def _check_user(value: str) -> str:
+    for number in value.split(":"):
+        if int(number) > _MOST_USER:
+            consequence = f"the container engine knows numbers up to {_MOST_USER}"
+            raise problem(f"{number} is no user or group", consequence=consequence, hint="`id -u` prints yours")
+    return value
+
+
+def _at_least(least: int, what: str) -> AfterValidator:
+    """A check for a size in bytes; `what` says what happens to smaller ones."""
+
+    def check(value: int) -> int:
+        if value < least:
+            raise problem(f"{about_size(value)} is too little", consequence=what, hint=f"write {least >> 20}MiB or more")
+        return value
+
+    return AfterValidator(check)
+
+
 User = Annotated[
     str,
+    BeforeValidator(_from_number),
     _matching(_USER, "a user's number with or without a group's", '"1000:1000"'),
-    WithJsonSchema({"type": "string", "pattern": f"^{_USER}$", "examples": ["1000:1000"]}),
+    AfterValidator(_check_user),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": f"^{_USER}$"}, {"type": "integer", "minimum": 0, "maximum": _MOST_USER}], "examples": ["1000:1000"]}
+    ),
 ]
 Image = Annotated[
     str,
@@ -97,7 +140,7 @@ class Monitoring(Strict, json_schema_extra={"examples": [{"grafana_port": 3001, 
     )
     prometheus_port: Port = setting("Port of Prometheus.", default=9090, sets="the published port", why="where 9090 is taken")
     grafana_port: Port = setting("Port of Grafana.", default=3000, sets="the published port", why="where 3000 is taken")
-    retention: Seconds | None = setting(
+    retention: WholeSeconds | None = setting(
         "How long Prometheus remembers. Default: 360h, which are 15 days.", sets="--storage.tsdb.retention.time", why="for longer comparisons"
     )
     admin_password: PathText | None = setting(
@@ -117,6 +160,14 @@ class LoadGenerators(Strict, json_schema_extra={"examples": [{"port": 8090}]}):
         "Number of the network interface that its page is reached at.", default="127.0.0.1", sets="the published port", why="to let others in"
     )
     port: Port = setting("Port of its page.", default=8089, sets="the published port", why="where 8089 is taken")
+    scenario: str | None = setting(
+        "The scenario of `load.scenarios` that loadtests/scenario.py follows. Default: the first one; every model in equal parts where there is none.",
+        sets="loadtests/scenario.py",
+        why="to send what the service will get",
+    )
+    image: Image | None = setting(
+        "An image with Locust and tritongen[load]. Default: one that is built from loadtests/Dockerfile.", sets="image", why="where nothing can be built"
+    )
 
 
 class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size": "2GiB", "start_period": "30m", "restart": "unless-stopped"}]}):
@@ -132,7 +183,9 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
         "The server's image. Default: nvcr.io/nvidia/tritonserver:<release>-py3.", sets="image", why="for a mirror, or an image with libraries of your own"
     )
     gpus: Gpus = setting(
-        "all, or GPUs and MIG devices by number or id (`nvidia-smi -L`). Inside the container they are numbered from 0, in this order.",
+        "all, or GPUs and MIG devices, all by number or all by id (`nvidia-smi -L`)."
+        " Inside the container they are numbered from 0, as nvidia-smi lists them there: by their place on the bus, not by"
+        " their place in this list.",
         default="all",
         sets="deploy.resources.reservations.devices",
         why="to leave the other GPUs to others; a MIG device is named by its id",
@@ -144,16 +197,16 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
         sets="user",
         why="1000 is the image's own user triton-server, and the first user of most machines; `id -u` prints yours",
     )
-    memory: SomeSize | None = setting(
+    memory: Annotated[SomeSize, _at_least(_LEAST_MEMORY, "the container engine refuses to start a container with less")] | None = setting(
         "The most memory that the server may take. Default: no limit.", sets="deploy.resources.limits.memory", why="on shared hosts"
     )
-    shm_size: SomeSize | None = setting(
+    shm_size: Annotated[SomeSize, _at_least(_LEAST_SHM, "a model of the Python backend ends in a bus error")] | None = setting(
         "Shared memory: for models of the Python backend (1 MiB and more for each copy), and clients in the same container. Default: 1GiB.",
         sets="shm_size",
         why="the engine's 64 MiB end in a bus error",
     )
     ulimits: Ulimits = setting("Limits of the kernel.", default_factory=Ulimits, sets="ulimits", why="where the host says otherwise")
-    start_period: Seconds | None = setting(
+    start_period: WholeSeconds | None = setting(
         "Time in which a server that is not ready yet is not called unhealthy. Default: 2m, and 15m more for each model that builds TensorRT engines at the"
         " start.",
         sets="healthcheck.start_period",
@@ -163,7 +216,7 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
         "What happens when the server ends.", default="unless-stopped", sets="restart", why="no to look at why it ended"
     )
     environment: Mapping[str, str] = setting(
-        "Variables for the server's process, as texts.",
+        "Variables for the server and the builder of plans, as texts.",
         default_factory=dict,
         sets="environment",
         why="for libraries; nothing secret, which belongs into a file",

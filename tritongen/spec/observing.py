@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tritongen.spec.options import Milliseconds
 from tritongen.spec.strict import Strict, setting
-from tritongen.spec.values import Flag, Size32
+from tritongen.spec.values import Flag, Size32, raise_all, twice
 
 
 class Quantile(Strict, json_schema_extra={"examples": [{"quantile": 0.99, "error": 0.001}]}):
@@ -54,6 +54,12 @@ class Metrics(Strict, json_schema_extra={"examples": [{"summary_latencies": True
         sets="--metrics-config=summary_quantiles",
         why="to see others, or fewer; each costs a little for every request",
     )
+
+    @field_validator("summary_quantiles")
+    @classmethod
+    def _each_once(cls, quantiles: tuple[Quantile, ...]) -> tuple[Quantile, ...]:
+        raise_all(twice([f"quantile {each.quantile:.16g}" for each in quantiles], consequence="Prometheus gets one series twice"), quantiles)
+        return quantiles
 
 
 class Log(Strict, json_schema_extra={"examples": [{"verbose": 1, "format": "ISO8601"}]}):

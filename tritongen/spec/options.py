@@ -12,14 +12,14 @@ from tritongen.spec.units import DURATION_PATTERN, Duration, duration_text
 from tritongen.spec.values import CONTROL_CHARACTERS, INT32_MAX, describe, problem
 
 
-def _whole(unit_us: int, unit: str) -> AfterValidator:
-    """A check that a duration, in microseconds, is a whole number of units, at least 1 and at most an int32: what the server's options count in."""
+def _whole(unit_us: int, unit: str, who: str = "the server's option") -> AfterValidator:
+    """A check that a duration, in microseconds, is a whole number of units, at least 1 and at most an int32: what `who` counts in."""
 
     def check(value_us: int) -> int:
         if value_us % unit_us or not 1 <= value_us // unit_us <= INT32_MAX:
             least, most = duration_text(unit_us), duration_text(INT32_MAX * unit_us)
             raise problem(
-                f"{duration_text(value_us)} cannot be stated: the server's option counts in whole {unit}, from {least} to {most}",
+                f"{duration_text(value_us)} cannot be stated: {who} counts in whole {unit}, from {least} to {most}",
                 hint=f"write a multiple of {least}",
             )
         return value_us
@@ -30,6 +30,8 @@ def _whole(unit_us: int, unit: str) -> AfterValidator:
 _DURATION = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["15s"]})
 Seconds = Annotated[Duration, _whole(1_000_000, "seconds"), _DURATION]
 """A duration of whole seconds, read as microseconds."""
+WholeSeconds = Annotated[Duration, _whole(1_000_000, "seconds", "the deployment"), _DURATION]
+"""The same for what is no option of the server's."""
 Milliseconds = Annotated[Duration, _whole(1_000, "milliseconds"), _DURATION]
 """A duration of whole milliseconds, read as microseconds."""
 
@@ -51,6 +53,10 @@ _CORES = r"[0-9]{1,5}-[0-9]{1,5}(,[0-9]{1,5}-[0-9]{1,5})*"
 def _check_cpu_cores(value: str) -> str:
     if not re.fullmatch(_CORES, value):
         raise problem(f"{value[:60]!r} are no CPU cores", hint="write the first and the last core of each range, such as 0-7 or 0-3,8-11")
+    for cores in value.split(","):
+        first, _, last = cores.partition("-")
+        if int(first) > int(last):
+            raise problem(f"{cores} holds no core: it ends before it begins", hint=f"write {last}-{first}")
     return value
 
 

@@ -118,7 +118,7 @@ class PlanBuild(
         why="one plan for mixed GPUs, at the cost of some speed",
     )
     version_compatible: Flag = setting(
-        "Whether later versions of TensorRT of the same major load the plan; the server needs --backend-config=tensorrt,version-compatible=true.",
+        "Whether later versions of TensorRT of the same major load the plan; a rendered deployment has the option of the server that this needs.",
         default=False,
         sets="the builder's flag VERSION_COMPATIBLE",
         why="plans that outlive an update of the container",
@@ -136,8 +136,8 @@ class PlanBuild(
         why="small plans to ship, where the weights are on the target already",
     )
     plugins: tuple[PluginPath, ...] = setting(
-        "Libraries with TensorRT plugins: absolute paths on the machine that builds, or plain file names that the loader finds there. The server loads them by"
-        " --backend-config=tensorrt,plugins=...",
+        "Libraries with TensorRT plugins: absolute paths on the machine that builds, or plain file names that the loader finds there. A rendered"
+        " deployment has the option by which the server loads them.",
         default=(),
         sets="what is loaded before the ONNX file is read",
         why="for operators that TensorRT has only by a plugin of yours",

@@ -13,7 +13,7 @@ from tritongen.spec.options import BackendKey, BackendValue, CpuCores, Seconds
 from tritongen.spec.protocols import Grpc, Http, Listen
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.units import Size
-from tritongen.spec.values import Count32, Flag, ModelName, PositiveInt, Size32, problem
+from tritongen.spec.values import Count32, Flag, ModelName, PositiveInt, Size32, problem, raise_all, twice
 
 ModelControl = Literal["none", "poll", "explicit"]
 """`--model-control-mode` of tritonserver: load all at the start, follow changes on disk, or load on request."""
@@ -58,6 +58,13 @@ class RateLimit(Strict, json_schema_extra={"examples": [{"resources": [{"name": 
         why="to let more than one such copy run at the same time",
     )
 
+    @field_validator("resources")
+    @classmethod
+    def _each_once(cls, resources: tuple[LimitedResource, ...]) -> tuple[LimitedResource, ...]:
+        shown = [f"resource '{each.name}'{'' if each.gpu is None else f' of GPU {each.gpu}'}" for each in resources]
+        raise_all(twice(shown, consequence="the rate limiter takes one of the counts"), resources)
+        return resources
+
 
 class GpuMemory(Strict, json_schema_extra={"examples": [{"gpu": 0, "pool": "256MiB", "load_limit": 0.9}]}):
     """The server's own use of one GPU's memory."""
@@ -86,6 +93,12 @@ class Memory(Strict, json_schema_extra={"examples": [{"pinned": "512MiB", "gpus"
     gpus: tuple[GpuMemory, ...] = setting(
         "By GPU. Default: 64MiB on each.", default=(), sets="--cuda-memory-pool-byte-size", why="for large inputs and outputs"
     )
+
+    @field_validator("gpus")
+    @classmethod
+    def _each_once(cls, gpus: tuple[GpuMemory, ...]) -> tuple[GpuMemory, ...]:
+        raise_all(twice([f"GPU {each.gpu}" for each in gpus], consequence="the server takes one of the pools"), gpus)
+        return gpus
 
 
 class HostPolicy(Strict, json_schema_extra={"examples": [{"numa_node": 0, "cpu_cores": "0-15"}]}):

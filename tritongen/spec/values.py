@@ -37,6 +37,12 @@ def raise_all(problems: Sequence[PydanticCustomError], value: object) -> None:
         raise ValidationError.from_exception_data("value", [InitErrorDetails(type=found, input=value) for found in problems])
 
 
+def twice(shown: Sequence[str], *, consequence: str) -> list[PydanticCustomError]:
+    """A problem for each text that stands more than once in a list of what may stand once; `consequence` is what the server does."""
+    doubles = dict.fromkeys(text for index, text in enumerate(shown) if text in shown[:index])
+    return [problem(f"{text} is listed twice", consequence=consequence, hint="keep one") for text in doubles]
+
+
 def together(value: object, handler: Callable[[object], Any], judge: Callable[[list[Any], bool], Iterable[PydanticCustomError]]) -> Any:
     """A list as its type and a rule judge it, with the findings of both: an item that is wrong does not hide what is wrong with the others.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import shlex
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 from tritongen import __version__
-from tritongen.diagnostics import Diagnostic
+from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.render.cpu import for_cpu
-from tritongen.render.deploy import LEAD, Places, deployment, judge_deployment
-from tritongen.repository import FilePlan, artifacts_beside, plan_files
+from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, has_metrics, judge_deployment
+from tritongen.repository import Action, FilePlan, Plan, artifacts_beside, plan_files
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
 from tritongen.spec.paths import resolve_source
@@ -50,6 +53,7 @@ class Deploying:
         if output is not None:
             given = (Path(os.path.normpath(output.absolute())), str(output))
             repository, on_cpu = (repository, given) if cpu else (given, on_cpu)
+        self._repositories = (repository[0], on_cpu[0])
         password = loaded.spec.deploy.monitoring.admin_password
         self._places = Places(
             os.path.relpath(os.path.normpath(loaded.path.absolute()), self._folder),
@@ -61,12 +65,90 @@ class Deploying:
 
     def findings(self) -> list[Diagnostic]:
         """What is in the way of a deployment."""
-        return judge_deployment(self._loaded, self._places).found
+        return [*judge_deployment(self._loaded, self._places).found, *self._inside(), *self._not_its_owner(), *self._password()]
 
-    def plan(self, *, force: bool) -> FilePlan:
+    def plan(self, *, force: bool, prune: bool = False) -> FilePlan:
         """What would be written. Raises RepositoryError where a file cannot be read."""
         text = deployment(self._loaded, self._places, tritongen_version=__version__)
-        return plan_files(self._folder, LEAD, text.header, text.body, text.others, force=force)
+        return plan_files(self._folder, LEAD, text.header, text.body, text.others, force=force, prune=prune)
+
+    def left_alone(self, refused: Collection[str]) -> Diagnostic:
+        """What is said where models are refused, and the deployment is not written: it would be one for the other models alone."""
+        return Diagnostic(
+            "TG441",
+            f"the deployment was left as it is, since something is wrong with {_models(refused)}",
+            Location(str(self._folder / LEAD)),
+            "written anew, it would no longer give what these models need to the server that still has them",
+            "mend what is wrong with them, and render again",
+            severity=Severity.WARNING,
+        )
+
+    def forgotten(self, plan: Plan) -> list[Diagnostic]:
+        """What is said of models that stay in the repository though the spec names them no more: nobody knows what they need."""
+        names = [change.name for change in plan.with_action(Action.ORPHAN)]
+        server = self._loaded.spec.server
+        loads_all = server.model_control != "explicit" or "*" in server.load_models
+        if not names or plan.prune or not loads_all:
+            return []
+        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        return [
+            Diagnostic(
+                "TG441",
+                f"{_models(names)} {are} still in the repository, and the deployment is made from a spec that has {them} no more",
+                Location(str(plan.root)),
+                "Triton loads all that is there: without the GPUs, plans and caches that only a spec asks for, and ends where a model does not load",
+                "remove what is not wanted with --prune, or name it in the spec",
+                severity=Severity.WARNING,
+            )
+        ]
+
+    def _inside(self) -> Iterator[Diagnostic]:
+        """Files of the deployment that would lie where only models may, or what belongs to them."""
+        taken = [folder for root in self._repositories for folder in (root, _artifacts(root, "")[0])]
+        for path in (LEAD, DOCKERFILE, MONITORING):
+            target = (self._folder / path).resolve()
+            holder = next((folder for folder in taken if target.is_relative_to(folder.resolve())), None)
+            if holder is not None:
+                yield Diagnostic(
+                    "TG435",
+                    f"the deployment's {path} would lie in {holder}, which holds models or what they are made from",
+                    self._loaded.locate(("deploy", "folder")),
+                    "Triton takes every folder in a repository for a model",
+                    "change deploy.folder, or repository",
+                )
+                return
+
+    def _not_its_owner(self) -> Iterator[Diagnostic]:
+        """A builder of plans that may not write where this user's folders are."""
+        deploy = self._loaded.spec.deploy
+        wanted = int(deploy.user.partition(":")[0])
+        if wanted in (0, os.geteuid()) or not builds_plans(self._loaded.spec):
+            return
+        shown = " and ".join(shlex.quote(str(path)) for path in (self._repositories[0], _artifacts(self._repositories[0], "")[0]))
+        yield Diagnostic(
+            "TG442",
+            f"plan-builder runs as user {wanted} (deploy.user), and the folders that it writes plans to belong to the user who renders, {os.geteuid()}",
+            self._loaded.locate(("deploy", "user")),
+            "it can write no plan, and the server, which waits for it, does not start",
+            f"write deploy: {{user: {_stated_user()}}}, render as user {wanted}, or give that user {shown} after each render (chown -R {wanted})",
+            severity=Severity.WARNING,
+        )
+
+    def _password(self) -> Iterator[Diagnostic]:
+        """A file with Grafana's password that is not there, or is none."""
+        if self._places.password_file is None or not has_metrics(self._loaded.spec):
+            return
+        path = _resolved(self._loaded, "monitoring", "admin_password")
+        if path.is_file():
+            return
+        yield Diagnostic(
+            "TG448",
+            f"the file with Grafana's password, {path}, {'is no file' if path.exists() else 'is not there'}",
+            self._loaded.locate(("deploy", "monitoring", "admin_password")),
+            "the container engine does not start Grafana, or gives it a folder in place of the password",
+            f"write the password into it: (umask 077 && printf %s PASSWORD > {shlex.quote(str(path))}), as the user that deploy.user names",
+            severity=Severity.WARNING,
+        )
 
     def _stated(self, path: Path, written: str) -> str:
         """A path as a compose file has it: as it was written where that is absolute, else relative to the deployment's folder."""
@@ -74,6 +156,16 @@ class Deploying:
             return str(path)
         relative = os.path.relpath(path, self._folder)
         return relative if relative == ".." or relative.startswith("../") else f"./{relative}"
+
+
+def _models(names: Collection[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"model {listed}" if len(names) == 1 else f"models {listed}"
+
+
+def _stated_user() -> str:
+    """The user of this process as `deploy.user` has it."""
+    return json.dumps(f"{os.geteuid()}:{os.getegid()}")
 
 
 def _artifacts(repository: Path, written: str) -> tuple[Path, str]:

@@ -13,6 +13,7 @@ from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
 from tritongen.spec.samples import SampleFiles
 from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, ModelTraffic, Scenario, beside_arrivals
+from tritongen.spec.sending import sending
 from tritongen.spec.slo import PERCENTILES, Slo
 from tritongen.spec.traffic import Promises, ShapeMix, SizeMix, Step, TrafficError, combined
 
@@ -128,29 +129,32 @@ def _dropped(scenario: Scenario, given: Given, loop: str) -> dict[str, Any]:
     return dict.fromkeys(_LOOPS) if loop or kind == "trace" else {}
 
 
-def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Given) -> ModelLoad:
-    """What is sent to one model: its own keys before the scenario's, and these before those of the spec's model."""
-    index = next(index for index, model in enumerate(loaded.spec.models) if model.name == name)
-    model, own = loaded.spec.models[index], (run.models or {}).get(name) or ModelTraffic()
-    mixes = {**{tensor: ((sizes.opt, 1.0),) for tensor, sizes in model.known_shapes.items()}, **(run.shape_mix or {}), **(own.shape_mix or {})}
-    slo, origin = _slo(loaded, index, run, own, scenario, given)
-    return ModelLoad(
-        name,
-        part=own.weight,
-        batch_mix=own.batch_mix or run.batch_mix or ((1, 1.0),),
-        shape_mix=_combined(mixes),
-        data=own.data or run.data or "",
-        samples=_samples(loaded, model),
-        slo=slo,
-        slo_from=origin,
-    )
-
-
 def _combined(mixes: Mapping[str, SizeMix]) -> ShapeMix:
     try:
         return combined(mixes)
     except TrafficError as error:
         raise problem(str(error), error.hint) from error
+
+
+def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Given) -> ModelLoad:
+    """What is sent to one model: its own keys before the scenario's, and these before those of the spec's model."""
+    index = next(index for index, model in enumerate(loaded.spec.models) if model.name == name)
+    model, own = loaded.spec.models[index], (run.models or {}).get(name) or ModelTraffic()
+    try:
+        sent = sending(run, model)
+    except TrafficError as error:
+        raise problem(str(error), error.hint) from error
+    slo, origin = _slo(loaded, index, run, own, scenario, given)
+    return ModelLoad(
+        name,
+        part=sent.part,
+        batch_mix=sent.batch_mix,
+        shape_mix=sent.shape_mix,
+        data=sent.data,
+        samples=_samples(loaded, model),
+        slo=slo,
+        slo_from=origin,
+    )
 
 
 def _slo(loaded: LoadedSpec, index: int, run: Scenario, own: ModelTraffic, scenario: str, given: Given) -> tuple[Promises, str]:

@@ -18,6 +18,7 @@ from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.effects import idle_target
 from tritongen.render.entry import digest_of
+from tritongen.render.images import server_image
 from tritongen.render.judging import judge_entry
 from tritongen.render.recipes import plan_recipes
 from tritongen.render.resources import judge_resources
@@ -77,7 +78,7 @@ class Rendering(Draft):
     Attributes:
         plan: the change of each model.
         refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
-        deployment: the change of each file of a deployment, where one was asked for.
+        deployment: the change of each file of a deployment, where one was asked for; it is not written without the models that are refused.
     """
 
     plan: Plan
@@ -108,7 +109,7 @@ def plan_render(
         spec_path: the spec file.
         output: the repository's folder; by default the one that the spec names.
         force: plan to overwrite what was edited by hand.
-        prune: plan to remove models that an earlier render made and that the spec names no more.
+        prune: plan to remove models, and files of a deployment, that an earlier render made and that the spec asks for no more.
         keep_going: plan the models with which nothing is wrong, and leave the others as they are.
         settle: put right first what a killed render left, since this one will be applied.
         prove_limit_bytes: models above this size are not run in ONNX Runtime.
@@ -129,9 +130,12 @@ def plan_render(
         if errors and not (keep_going and entries and all(refused)):
             raise InputError([*findings, *_why_not_going_on(errors)] if keep_going else findings)
         release = draft.loaded.spec.triton.release or DEFAULT_RELEASE.name
-        shared = partial(shared_files, release=release, spec_name=draft.loaded.path.name, tritongen_version=__version__)
+        image = server_image(draft.loaded.spec)
+        shared = partial(shared_files, release=release, image=image, spec_name=draft.loaded.path.name, tritongen_version=__version__)
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
-        deployment = files.plan(force=force) if files else None
+        deployment = files.plan(force=force, prune=prune) if files and not refused else None
+        if files:
+            findings = (*findings, *([files.left_alone([*filter(None, refused)])] if refused else files.forgotten(plan)))
         return Rendering(draft.loaded, draft.root, draft.entries, findings, draft.workspace, plan, (*refused,), deployment)
     except BaseException:
         draft.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import RepositoryError
-from tritongen.repository import Applied, Progress, apply_files, apply_plan, conflicts, file_conflicts
+from tritongen.repository import Applied, Progress, apply_plan, conflicts, file_conflicts, staged_files
 from tritongen.workflow.rendering import Rendering
 
 
@@ -17,9 +17,12 @@ def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progr
     in_the_way = deployment_conflicts(rendering)
     if not skip_conflicts and (found := [*conflicts(rendering.plan), *in_the_way]):
         raise RepositoryError(found)
-    applied = apply_plan(rendering.plan, skip_conflicts=skip_conflicts, progress=progress)
-    if rendering.deployment is not None and not in_the_way:
-        apply_files(rendering.deployment)
+    if rendering.deployment is None or in_the_way:
+        return apply_plan(rendering.plan, skip_conflicts=skip_conflicts, progress=progress)
+    # A folder that takes no deployment is found before the repository is written.
+    with staged_files(rendering.deployment) as deployment:
+        applied = apply_plan(rendering.plan, skip_conflicts=skip_conflicts, progress=progress)
+        deployment.place()
     return applied
 
 

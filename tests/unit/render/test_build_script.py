@@ -252,11 +252,25 @@ def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_changed(site, wh
         (site.root / "tools/trtexec").write_text("#!/bin/sh\necho '[TensorRT v101302] [b6]'\n")
         run = subprocess.run(site.command(), env=variables, capture_output=True, text=True, timeout=120, check=False, **who)
         assert run.returncode == 1
-        assert "writable" in run.stderr
+        owner = "belongs to user 0, and this is user 65534; run it as user 0 (deploy.user in the spec" if who else "is not writable for its own owner"
+        assert f"{locked} {owner}" in run.stderr
         assert "error" in run.stderr
         assert not site.plan().exists()
         assert site.leftovers() == []
         locked.chmod(0o755)
+
+
+def test_a_mount_that_is_read_only_is_told_from_a_folder_of_others(site):
+    site.place(recipe())
+    tools = site.root / "read-only"
+    tools.mkdir()
+    (tools / "mktemp").write_text('#!/bin/sh\necho "mktemp: cannot make $1: Read-only file system" >&2\nexit 1\n')
+    (tools / "mktemp").chmod(0o755)
+    site.environment = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    run = site.run()
+    assert run.returncode == 1
+    assert f"nothing can be written to {site.plan().parent}: {site.plan().parent} is mounted read-only; mount both" in run.stderr
+    assert "belongs to" not in run.stderr
 
 
 def test_of_several_kinds_of_gpus_the_plan_of_this_one_is_built_and_the_others_are_named(site):

@@ -44,6 +44,22 @@ def test_every_model_runs_on_the_cpu_and_nothing_is_said_of_what_is_meant(projec
     assert tritongen("render", project / "spec.yaml", "--cpu", "--check").code == 0
 
 
+@pytest.mark.parametrize("how", ["instances: [{kind: gpu}]", "backend: tensorrt, instances: [{kind: gpu}]", "instances: [{kind: cpu}]"])
+def test_clients_send_and_take_the_same_types_on_every_device(project, tritongen, how):
+    spec = project / "spec.yaml"
+    spec.write_text(f"version: 1\nmodels: [{{name: m, source: mlp.onnx, precision: fp16, conversion: {{keep_io_types: false}}, {how}}}]\n")
+    assert tritongen("render", spec).code == 0
+    assert tritongen("render", spec, "--cpu").code == 0
+    on_gpu = parse_pbtxt((project / "model_repository/m/config.pbtxt").read_text())
+    on_cpu = config(project, "m")
+    half = 10
+    assert {tensor.data_type for tensor in (*on_cpu.input, *on_cpu.output)} == {half}
+    assert [(tensor.name, tensor.data_type) for tensor in (*on_gpu.input, *on_gpu.output)] == [
+        (tensor.name, tensor.data_type) for tensor in (*on_cpu.input, *on_cpu.output)
+    ]
+    assert (project / "model_repository.cpu/m/1/model.onnx").read_bytes() != (project / "mlp.onnx").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("overlay", "place"),
     [

@@ -14,12 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tritongen.load import ModelLoad
 from tritongen.render.deploy import CPU_FILE, DOCKERFILE, LEAD, SCENARIO, Places, deployment, judge_deployment
 from tritongen.spec import Spec, load_spec
 from tritongen.templating import comment
 from tritongen.workflow.deploying import Deploying
 
 PLACES = Places("spec.yaml", "./model_repository", "./model_repository.artifacts", "./model_repository.cpu")
+VARIABLES = {"LOCUSTFILE", "LOCUST_USERS", "LOCUST_SPAWN_RATE", "MODEL", "ROWS", "BATCH", "SHAPES", "TRITONGEN"}
 GPU = {"capabilities": ["gpu"], "driver": "nvidia"}
 
 MODEL = "{name: m, source: m.onnx, instances: [{kind: gpu}]}"
@@ -63,11 +65,11 @@ def services(tmp_path):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_both_files_are_valid_and_ask_for_one_variable_alone(name, tmp_path):
+def test_both_files_are_valid_and_ask_for_locusts_variables_alone(name, tmp_path):
     files = texts(loaded(tmp_path, SPECS[name]))
     for path in (LEAD, CPU_FILE):
         assert compose.faults(files[path]) == []
-        assert compose.variables_of(files[path]) == {"LOCUSTFILE"}
+        assert compose.variables_of(files[path]) == VARIABLES
         read = compose.read(files[path])
         wanted = {name for service in read["services"].values() for name in service.get("depends_on", ())}
         assert wanted <= set(read["services"])
@@ -75,6 +77,73 @@ def test_both_files_are_valid_and_ask_for_one_variable_alone(name, tmp_path):
         assert volumes == set(read.get("volumes", ()))
     ast.parse(files[SCENARIO])
     assert "'tritongen[load]==9.8.7'" in files[DOCKERFILE]
+
+
+def loads_of(locustfile: str) -> tuple[ModelLoad, ...]:
+    """What the user of a locustfile sends."""
+    (user,) = [node for node in ast.parse(locustfile).body if isinstance(node, ast.ClassDef)]
+    (calls,) = [node.value for node in user.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "models"]
+    made = [(ast.literal_eval(call.args[0]), {word.arg: ast.literal_eval(word.value) for word in call.keywords}) for call in calls.elts]
+    return tuple(ModelLoad(name, **words) for name, words in made)
+
+
+TRAFFIC = """
+models: [{name: a, source: m.onnx, batching: {max: 8}, shapes: {x: [1, 4]}}, {name: b, source: m.onnx}, {name: c, source: m.onnx}]
+load:
+  scenarios:
+    steady: {rate: 200, duration: 90s, seed: 7, deadline: 2s, models: {a: {weight: 3, batch_mix: ["1:75%", "8:25%"]}, c: 1}}
+    jobs: {users: 12, protocol: http, pool: 4, models: [b]}
+    steps: {stages: ["10:30s", "10-95:1m"]}
+"""
+
+
+def test_locust_follows_the_first_scenario(tmp_path):
+    files = texts(loaded(tmp_path, TRAFFIC))
+    text = files[SCENARIO]
+    a, c = loads_of(text)
+    assert a == ModelLoad("a", part=3.0, batch_mix=((1, 0.75), (8, 0.25)), shape_mix=(({"x": (1, 4)}, 1.0),))
+    assert c == ModelLoad("c")
+    assert "class ScenarioUser(TritonGrpcUser)" in text
+    assert "wait_time = constant_throughput(5.0)" in text
+    assert "seed = 7\n" in text
+    assert "deadline_s = 2.0\n" in text
+    master = compose.read(files[LEAD])["services"]["locust-master"]["environment"]
+    assert (master["LOCUST_USERS"], master["LOCUST_SPAWN_RATE"], master["LOCUST_RUN_TIME"]) == ("40", "40", "90s")
+
+
+def test_locust_follows_the_scenario_that_the_deployment_names(tmp_path):
+    jobs, steps = (texts(loaded(tmp_path, f"deploy: {{load: {{scenario: {name}}}}}{TRAFFIC}")) for name in ("jobs", "steps"))
+    assert loads_of(jobs[SCENARIO]) == (ModelLoad("b"),)
+    assert "class ScenarioUser(TritonHttpUser)" in jobs[SCENARIO]
+    assert "constant_throughput" not in jobs[SCENARIO]
+    assert compose.read(jobs[LEAD])["services"]["locust-master"]["environment"]["LOCUST_USERS"] == "12"
+    # Of stages the highest rate, in as many users as are enough for it.
+    assert "wait_time = constant_throughput(5.0)" in steps[SCENARIO]
+    assert compose.read(steps[LEAD])["services"]["locust-master"]["environment"]["LOCUST_USERS"] == "19"
+    assert "#   10 to 95 a second for 1m" in steps[SCENARIO]
+
+
+def test_locust_runs_from_an_image_or_from_a_package_of_ones_own(tmp_path):
+    plain = texts(loaded(tmp_path, SPECS["cpu"]))[LEAD]
+    address = "tritongen[load] @ https://registry.example/tritongen.whl"
+    for variables, wanted in (({}, "tritongen[load]==9.8.7"), ({"TRITONGEN": address}, address)):
+        assert compose.read(plain, variables)["services"]["locust-worker"]["build"]["args"] == {"TRITONGEN": wanted}
+    worker = compose.read(texts(loaded(tmp_path, f"deploy: {{load: {{image: registry.example/locust}}}}\n{SPECS['cpu']}"))[LEAD])["services"]["locust-worker"]
+    assert (worker["image"], "build" in worker) == ("registry.example/locust", False)
+
+
+def test_users_of_locust_get_what_docker_compose_was_given(tmp_path):
+    text = texts(loaded(tmp_path, SPECS["cpu"]))[LEAD]
+    for name in ("locust-master", "locust-worker"):
+        given = compose.read(text, {"MODEL": "m", "SHAPES": "x=3x4", "LOCUSTFILE": "grpc_user.py"})["services"][name]
+        assert given["environment"].items() >= {"MODEL": "m", "SHAPES": "x=3x4", "ROWS": "1", "GRPC_URL": "grpc://tritonserver:8001"}.items()
+
+
+def test_variables_reach_the_builder_of_plans_and_gpus_have_the_numbers_of_nvidia_smi(services):
+    found = services(f"deploy: {{environment: {{CUDA_MODULE_LOADING: LAZY}}}}\n{SPECS['several models']}")
+    wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_MODULE_LOADING": "LAZY"}
+    assert found["plan-builder"]["environment"] == found["tritonserver"]["environment"] == wanted
+    assert "environment" not in services(SPECS["cpu"])["tritonserver"]
 
 
 def without_gpu(service: dict[str, Any], driver: Path = Path("/nonexistent"), version: Path = Path("/dev/null")) -> subprocess.CompletedProcess[str]:
@@ -157,6 +226,20 @@ def test_a_cache_is_there_where_a_model_asks_for_one(services):
     assert not any("cache" in word for word in services(SPECS["all gpus"])["tritonserver"]["command"])
 
 
+def test_plans_have_the_settings_of_the_backend_that_they_need(services):
+    model = "{{name: {name}, source: m.onnx, backend: tensorrt, tensorrt: {{build: {{{build}}}}}}}"
+    asked = model.format(name="a", build="version_compatible: true, plugins: [/opt/a.so]"), model.format(name="b", build="plugins: [/opt/a.so, b.so]")
+
+    def settings_of(text, **how):
+        return [word for word in services(text, **how)["tritonserver"]["command"] if word.startswith("--backend-config")]
+
+    text = f"models: [{', '.join(asked)}]"
+    assert settings_of(text) == ["--backend-config=tensorrt,version-compatible=true", "--backend-config=tensorrt,plugins=/opt/a.so;b.so"]
+    assert settings_of(text, cpu=True) == []
+    stated = f"server: {{backend_config: {{tensorrt: {{plugins: '/opt/a.so;b.so;c.so'}}}}}}\n{text}"
+    assert settings_of(stated) == ["--backend-config=tensorrt,plugins=/opt/a.so;b.so;c.so", "--backend-config=tensorrt,version-compatible=true"]
+
+
 def test_a_password_is_a_file_and_stands_nowhere(tmp_path):
     spec = loaded(tmp_path, SPECS["secrets by file"])
     text = texts(spec, dataclasses.replace(PLACES, password_file="./secrets/grafana.txt"))[LEAD]
@@ -169,6 +252,8 @@ def test_a_password_is_a_file_and_stands_nowhere(tmp_path):
     open_ = compose.read(texts(spec)[LEAD])["services"]["grafana"]["environment"]
     assert open_["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
     assert open_["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    # The volume belongs to the same user before there is a password.
+    assert compose.read(texts(spec)[LEAD])["services"]["grafana"]["user"] == "1000:1000"
 
 
 def test_without_metrics_nothing_looks_at_them(services):
@@ -245,6 +330,31 @@ def test_artifacts_lie_beside_the_repository_itself(tmp_path):
         changed = dataclasses.replace(spec, spec=spec.spec.model_copy(update={"repository": repository}))
         read = compose.read(Deploying(changed, None, cpu=False).plan(force=False).contents[LEAD].decode())
         assert [mount["source"] for mount in read["services"]["plan-builder"]["volumes"]] == [f"./{repository}", artifacts]
+
+
+def test_a_port_that_is_another_ones_default_is_said_where_it_was_written(tmp_path):
+    """The other key stands nowhere in the spec."""
+    spec = loaded(tmp_path, f"server:\n  listen:\n    http: 3000\nmodels: [{MODEL}]")
+    (finding,) = judge_deployment(spec, PLACES).found
+    assert finding.location.line == 4
+    assert "deploy.monitoring.grafana_port is too by default" in finding.message
+
+
+def test_the_server_without_gpus_is_told_nothing_of_them(services):
+    text = """
+server:
+  rate_limit: {resources: [{name: slot, count: 2, gpu: 1}, {name: other, count: 3}]}
+  host_policies: {gpu_0: {numa_node: 0}, cpu: {numa_node: 1}}
+  backend_config: {tensorrt: {coalesce-request-input: true}, onnxruntime: {a: b}}
+models: [{name: m, source: m.onnx, instances: [{kind: gpu}]}]
+"""
+    said = services(text, cpu=True)["tritonserver"]["command"]
+    assert [word for word in said if "limit-res" in word or "policy" in word or "backend" in word] == [
+        "--rate-limit-resource=other:3",
+        "--host-policy=cpu,numa-node=1",
+        "--backend-config=onnxruntime,a=b",
+    ]
+    assert sum("gpu" in word or "slot" in word or "tensorrt" in word for word in services(text)["tritonserver"]["command"]) == 3
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(
@@ -326,7 +436,7 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
         read = compose.read(files[path])
         server = read["services"]["tritonserver"]
         assert server["volumes"][0]["source"] == root
-        assert server.get("environment", {}) == parts["variables"]
+        assert server.get("environment", {}) == {**({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if path == LEAD else {}), **parts["variables"]}
         assert server["command"] == [
             "tritonserver",
             "--model-repository=/models",
@@ -337,13 +447,10 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
             f"--backend-config={backend},{backend}={parts['value']}",
         ]
         assert read["secrets"]["grafana-admin-password"]["file"] == places.password_file
-        assert compose.variables_of(files[path]) == {"LOCUSTFILE"}
+        assert compose.variables_of(files[path]) == VARIABLES
     assert compose.faults(files[LEAD]) == []
     run = without_gpu(compose.read(files[LEAD])["services"]["nvidia-gpu"])
     assert run.returncode == 3
     assert f"render --cpu {comment(shlex.quote(parts['spec']))}, then" in run.stderr
-    module = ast.parse(files[SCENARIO])
-    (user,) = [node for node in module.body if isinstance(node, ast.ClassDef)]
-    values = {node.targets[0].id: node.value for node in user.body if isinstance(node, ast.Assign)}
-    assert ast.literal_eval(values["model"]) == parts["model"]
-    assert ast.literal_eval(values["shapes"].args[0]) == {parts["tensor"]: (1, 2)}
+    (load,) = loads_of(files[SCENARIO])
+    assert load == ModelLoad(parts["model"], shape_mix=(({parts["tensor"]: (1, 2)}, 1.0),))

@@ -116,3 +116,69 @@ def test_keys_are_judged_where_they_stand(tmp_path, text, words):
     assert [words in finding.message for finding in found] == [True]
     assert found[0].location.line == 2
     assert found[0].hint
+
+
+PLANS = """\
+server: {{backend_config: {{tensorrt: {{{stated}}}}}}}
+models:
+  - {{name: a, source: m.onnx, backend: tensorrt, tensorrt: {{build: {{version_compatible: true, plugins: [/opt/a.so]}}}}}}
+  - {{name: b, source: m.onnx, backend: tensorrt, tensorrt: {{build: {{plugins: [/opt/b.so, /opt/a.so]}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "wrong"),
+    [
+        ("coalesce-request-input: true", []),
+        ("version-compatible: true, plugins: /opt/b.so;/opt/c.so;/opt/a.so", []),
+        ("version-compatible: false", ["'false', and model 'a' asks for true"]),
+        ("plugins: /opt/b.so", ["'/opt/b.so', and model 'a' asks for /opt/a.so", "'/opt/b.so', and model 'b' asks for /opt/a.so"]),
+    ],
+)
+def test_a_setting_of_a_backend_has_what_plans_need(tmp_path, stated, wrong):
+    found = judged(tmp_path, PLANS.format(stated=stated))
+    assert [finding.code for finding in found] == ["TG443"] * len(wrong)
+    assert all(words in finding.message for words, finding in zip(wrong, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("triton: {release: '24.10'}\ndeploy: {image: 'r.example:5000/a/tritonserver:25.08-py3'}", ["TG446 deploy.image"]),
+        ("deploy: {image: 'tritonserver:24.10-py3@sha256:%s'}" % ("0" * 64), ["TG446 deploy.image"]),
+        ("triton: {release: '25.08'}\ndeploy: {image: 'tritonserver:25.08'}", []),
+        ("deploy: {image: 'r.example:25/mine:1.2.3'}", []),
+        ("deploy: {load: {scenario: x}}", ["TG447 deploy.load.scenario"]),
+        ("deploy: {load: {scenario: x}}\nload: {scenarios: {y: {rate: 2}}}", ["TG447 deploy.load.scenario"]),
+        ("deploy: {load: {scenario: y}}\nload: {scenarios: {x: {rate: 1}, y: {rate: 2}}}", []),
+        ("server: {memory: {pinned: 1GiB}}\ndeploy: {memory: 512MiB}", ["TG448 deploy.memory"]),
+        ("deploy: {environment: {NVIDIA_VISIBLE_DEVICES: all}}", ["TG448 deploy.environment.NVIDIA_VISIBLE_DEVICES"]),
+        ("deploy: {gpus: [0], environment: {CUDA_VISIBLE_DEVICES: '1'}}", ["TG448 deploy.environment.CUDA_VISIBLE_DEVICES"]),
+        ("deploy: {gpus: [MIG-a, MIG-b]}", ["TG448 deploy.gpus"]),
+        ("deploy: {gpus: [GPU-a, GPU-b]}", []),
+        ("server: {metrics: {enabled: false, interval: 1s}}", ["TG117 server.metrics.interval"]),
+        ("server: {metrics: {enabled: false}}\ndeploy: {monitoring: {retention: 9h}}", ["TG117 deploy.monitoring.retention"]),
+    ],
+)
+def test_settings_of_a_deployment_that_disagree_are_named_at_their_key(tmp_path, text, found):
+    path = tmp_path / "spec.yaml"
+    path.write_text(f"version: 1\n{text}\nmodels: [{{name: m, source: m.onnx}}]\n")
+    loaded = load_spec(path)
+    judged = judge_server(loaded.spec, None, loaded.locate)
+    keys = {loaded.locate(tuple(line.partition(" ")[2].split("."))) for line in found}
+    assert [finding.code for finding in judged] == [line.partition(" ")[0] for line in found]
+    assert {finding.location for finding in judged} == keys
+
+
+def test_a_cache_larger_than_the_server_may_be_is_refused_and_so_are_short_memories_of_alerts(tmp_path):
+    cached = "deploy: {memory: 64MiB}\nmodels: [{name: m, source: m.onnx, response_cache: true}]"
+    promised = "deploy: {monitoring: {retention: 71h}}\nmodels: [{name: m, source: m.onnx, slo: {p99: 5ms}}]"
+    for text in (cached, promised):
+        assert [finding.code for finding in judged(tmp_path, text)] == ["TG448"]
+    for text in (cached.replace("64MiB", "65MiB"), promised.replace("71h", "72h")):
+        assert judged(tmp_path, text) == []
+
+
+def test_several_mig_devices_are_one_gpu(tmp_path):
+    text = "deploy: {gpus: [MIG-a, MIG-b]}\nmodels: [{name: m, source: m.onnx, instances: [{kind: gpu, gpus: [0, 1]}]}]"
+    assert [finding.code for finding in judged(tmp_path, text)] == ["TG433", "TG448"]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
 from pathlib import PurePosixPath
 
 import pytest
@@ -13,8 +19,8 @@ LEAD = PurePosixPath("lead.yml")
 OTHERS = {PurePosixPath("deep/er/a.txt"): "one\n", PurePosixPath("b.json"): "{}\n"}
 
 
-def plan(root, body="services: {}\n", others=OTHERS, *, force=False):
-    return plan_files(root, LEAD, "# header\n", body, others, force=force)
+def plan(root, body="services: {}\n", others=OTHERS, *, force=False, prune=False):
+    return plan_files(root, LEAD, "# header\n", body, others, force=force, prune=prune)
 
 
 def actions(made):
@@ -108,9 +114,96 @@ def test_a_file_that_is_wanted_no_more_is_said_and_left(written):
 
 
 def test_a_disk_that_refuses_leaves_no_pieces(tmp_path):
-    """A folder that may not be written to; root may all the same, so the place of a file is a name that is too long."""
-    name = PurePosixPath("x" * 250)
+    """A folder that may not be written to would do; root may write all the same, so files may be no larger than a few bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    made = plan(tmp_path / "folder", others={**OTHERS, PurePosixPath("large"): "x" * 5000})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
+    try:
+        with pytest.raises(RepositoryError) as caught:
+            apply_files(made)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [(finding.code, finding.location.path) for finding in caught.value.diagnostics] == [("TG044", str(tmp_path / "folder/large"))]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
     with pytest.raises(RepositoryError) as caught:
-        apply_files(plan(tmp_path, others={**OTHERS, name: ""}))
-    assert [finding.code for finding in caught.value.diagnostics] == ["TG044"]
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+        plan(tmp_path / "file")
+    assert [(finding.code, finding.location.path) for finding in caught.value.diagnostics] == [("TG041", str(tmp_path / "file"))]
+
+
+def test_what_is_removed_by_prune_is_ours_and_unedited(written):
+    fewer = {PurePosixPath("b.json"): "{}\n"}
+    apply_files(plan(written, others=fewer))
+    # It is known for as long as it lies there.
+    assert [change.name for change in plan(written, others=fewer).with_action(Action.ORPHAN)] == ["deep/er/a.txt"]
+    (written / "deep/er/a.txt").write_text("mine\n")
+    made = plan(written, others=fewer, prune=True)
+    with pytest.raises(RepositoryError, match="TG043") as caught:
+        apply_files(made)
+    assert "would be removed" in caught.value.diagnostics[0].message
+    (written / "deep/er/a.txt").write_text("one\n")
+    (written / "deep/theirs.txt").write_text("theirs\n")
+    apply_files(plan(written, others=fewer, prune=True))
+    assert sorted(path.name for path in written.rglob("*")) == ["b.json", "deep", "lead.yml", "theirs.txt"]
+    assert plan(written, others=fewer).is_clean
+
+
+NEW = {PurePosixPath("deep/er/a.txt"): "two\n", PurePosixPath("b.json"): "[2]\n", PurePosixPath("more.txt"): "more\n"}
+
+
+_KILLED = """\
+import os, signal, sys
+from pathlib import Path, PurePosixPath
+from tritongen.repository import plan_files, staged_files
+
+root, after, contents = Path(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3])
+others = {PurePosixPath(path): text for path, text in contents.items()}
+put, left = Path.replace, iter(range(after))
+
+def replace(path, target):
+    if next(left, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return put(path, target)
+
+with staged_files(plan_files(root, PurePosixPath("lead.yml"), "# header\\n", "services: {two: {}}\\n", others)) as staged:
+    Path.replace = replace
+    staged.place()
+"""
+
+
+def killed(root, after):
+    """A process that is killed once it has put `after` of the files in their places."""
+    contents = repr({str(path): text for path, text in NEW.items()})
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(root), str(after), contents], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.parametrize(("is_first", "after"), [(True, 2), (False, 1), (False, 3)])
+def test_what_a_killed_render_wrote_is_no_edit_even_of_another_spec(tmp_path, is_first, after):
+    if not is_first:
+        apply_files(plan(tmp_path))
+    killed(tmp_path, after)
+    wanted = {**NEW, PurePosixPath("b.json"): "[3]\n", PurePosixPath("deep/er/a.txt"): "three\n"}
+    assert plan(tmp_path, others=wanted).with_action(Action.CONFLICT) == ()
+    apply_files(plan(tmp_path, others=wanted))
+    assert plan(tmp_path, others=wanted).is_clean
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.json", "deep", "lead.yml", "more.txt"]
+
+
+def test_an_edit_after_a_killed_render_is_one(written):
+    killed(written, 2)
+    (written / "b.json").write_text("mine\n")
+    assert [change.name for change in plan(written).with_action(Action.CONFLICT)] == ["b.json"]
+
+
+def test_everybody_may_read_what_containers_read(tmp_path):
+    before = os.umask(0o077)
+    try:
+        apply_files(plan(tmp_path / "new"))
+    finally:
+        os.umask(before)
+    modes = {path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"new": 0o755, "new/deep": 0o755, "new/deep/er": 0o755} | dict.fromkeys(("new/lead.yml", "new/b.json", "new/deep/er/a.txt"), 0o644)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def test_nothing_is_written_before_it_is_asked_for(project, tritongen):
         result = tritongen("render", project / "spec.yaml", "--deploy", "compose", *flags)
         assert result.code == code
         assert "create    docker-compose.yml" in result.out
+        assert re.search(r"^  action    file *$", result.out, re.MULTILINE)
     assert sorted(path.name for path in project.iterdir()) == ["mlp.onnx", "spec.yaml"]
 
 
@@ -82,6 +84,96 @@ def test_what_is_wrong_with_the_deployment_is_said_with_what_is_wrong_with_the_m
     assert not (project / "docker-compose.yml").exists()
 
 
+GPU_MODEL = "  - {name: accelerated, source: mlp.onnx, batching: {max: 8}, instances: [{kind: gpu}]}\n"
+
+
+def test_a_model_that_is_refused_keeps_the_deployment(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(spec.read_text() + GPU_MODEL)
+    assert tritongen("render", spec, "--deploy", "compose").code == 0
+    before = {path: path.read_bytes() for path in project.glob("docker-compose*.yml")}
+    spec.write_text(spec.read_text().replace("batching: {max: 8}, instances", "bathcing: {max: 8}, instances"))
+    result = tritongen("render", spec, "--deploy", "compose", "--keep-going")
+    assert result.code == 2
+    assert "warning TG441: the deployment was left as it is, since something is wrong with model 'accelerated'" in result.err
+    assert "docker-compose.yml" not in result.out
+    assert {path: path.read_bytes() for path in project.glob("docker-compose*.yml")} == before
+
+
+def test_a_model_that_left_the_spec_and_not_the_repository_is_said(project, tritongen):
+    spec = project / "spec.yaml"
+    text = spec.read_text()
+    spec.write_text(text + GPU_MODEL)
+    tritongen("render", spec, "--deploy", "compose")
+    spec.write_text(text)
+    assert "warning TG441: model 'accelerated' is still in the repository" in tritongen("render", spec, "--deploy", "compose", "--dry-run").err
+    assert "TG441" not in tritongen("render", spec, "--deploy", "compose", "--prune").err
+    assert tritongen("render", spec, "--deploy", "compose", "--check").err == ""
+
+
+@pytest.mark.parametrize("folder", ["model_repository", "model_repository/deploy", "model_repository.cpu", "model_repository.artifacts/x", "link"])
+def test_a_deployment_inside_a_repository_is_refused(project, tritongen, folder):
+    spec = project / "spec.yaml"
+    (project / "link").symlink_to("model_repository")
+    spec.write_text(f"{spec.read_text()}deploy: {{folder: {folder}}}\n")
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert (result.code, result.out) == (2, "")
+    assert f"{spec}:{len(spec.read_text().splitlines())}:10: error TG435: the deployment's docker-compose.yml would lie in " in result.err
+    assert tritongen("render", spec).code == 0
+
+
+def test_the_builder_of_plans_must_be_the_owner(project, tritongen):
+    spec = project / "spec.yaml"
+    text = spec.read_text() + "    backend: tensorrt\n    instances: [{kind: gpu}]\n"
+    spec.write_text(f'{text}deploy: {{user: "{os.geteuid() + 1}"}}\n')
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert result.code == 0
+    assert f'write deploy: {{user: "{os.geteuid()}:{os.getegid()}"}}' in result.err
+    assert "TG442" in result.err
+    spec.write_text(f'{text}deploy: {{user: "{os.geteuid()}"}}\n')
+    assert "TG442" not in tritongen("render", spec, "--deploy", "compose").err
+
+
+def test_a_folder_that_takes_no_deployment_is_found_before_the_repository_is_written(project, tritongen):
+    spec = project / "spec.yaml"
+    (project / "file").write_text("")
+    spec.write_text(f"{spec.read_text()}deploy: {{folder: file}}\n")
+    for flags in ((), ("--dry-run",), ("--check",)):
+        result = tritongen("render", spec, "--deploy", "compose", *flags)
+        assert (result.code, result.out) == (2, "")
+        assert f"{project / 'file'}: error TG041" in result.err
+    assert not (project / "model_repository").exists()
+    spec.write_text(spec.read_text().replace("folder: file", "folder: /proc/deployment"))
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert "/proc/deployment: error TG044: cannot write the deployment" in result.err
+    assert not (project / "model_repository").exists()
+
+
+def test_files_that_are_written_no_more_are_removed_by_prune(project, tritongen):
+    spec = project / "spec.yaml"
+    tritongen("render", spec, "--deploy", "compose")
+    spec.write_text(f"{spec.read_text()}server: {{metrics: {{enabled: false}}}}\n")
+    for _ in range(2):
+        assert "orphan    deploy/monitoring/prometheus/prometheus.yml" in tritongen("render", spec, "--deploy", "compose").out
+    result = tritongen("render", spec, "--deploy", "compose", "--prune")
+    assert "removed   deploy/monitoring/prometheus/prometheus.yml" in result.out
+    assert not (project / "deploy").exists()
+    assert tritongen("render", spec, "--deploy", "compose", "--check").code == 0
+
+
+def test_models_for_gpus_alone_have_no_file_for_the_cpu(project, tritongen):
+    spec = project / "spec.yaml"
+    tritongen("render", spec, "--deploy", "compose")
+    spec.write_text(f"{spec.read_text()}    config: {{instance_group: [{{kind: KIND_GPU}}]}}\n")
+    result = tritongen("render", spec, "--deploy", "compose", "--prune")
+    assert result.code == 0
+    assert "removed   docker-compose.cpu.yml" in result.out
+    assert "advice TG434 (model mlp): no docker-compose.cpu.yml is written: config: instance_group is for GPUs" in result.err
+    text = (project / "docker-compose.yml").read_text()
+    assert "cpu.yml" not in text
+    assert "cannot be served without one" in text
+
+
 def test_output_moves_the_repository_that_is_rendered(project, tritongen):
     tritongen("render", project / "spec.yaml", "--deploy", "compose", "-o", project / "elsewhere")
     read = {name: compose.read((project / name).read_text())["services"]["tritonserver"]["volumes"][0]["source"] for name in FILES if name.endswith(".yml")}
@@ -94,3 +186,18 @@ def test_python_does_the_same(project):
     rendering = tritongen.render(project / "spec.yaml", cpu=True, deploy=True)
     assert rendering.plan.root == project / "model_repository.cpu"
     assert (project / "docker-compose.yml").exists()
+
+
+def test_a_password_that_is_not_there_is_said_at_its_key(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(f"{spec.read_text()}deploy: {{monitoring: {{admin_password: secret.txt}}}}\n")
+    line = len(spec.read_text().splitlines())
+    said = tritongen("render", spec, "--deploy", "compose").err
+    assert f"spec.yaml:{line}:" in said
+    assert "TG448" in said
+    assert "secret.txt, is not there" in said
+    (project / "secret.txt").mkdir()
+    assert "secret.txt, is no file" in tritongen("render", spec, "--deploy", "compose").err
+    (project / "secret.txt").rmdir()
+    (project / "secret.txt").write_text("a word")
+    assert "TG448" not in tritongen("render", spec, "--deploy", "compose").err

@@ -169,6 +169,6 @@ def test_a_model_of_fp16_is_served_as_it_is(tmp_path):
 
 def test_a_precision_that_has_no_effect_converts_nothing(tmp_path):
     path = networks.mlp(tmp_path / "m.onnx")
-    outcome = render(tmp_path, "source: m.onnx\nprecision: fp16\nconversion: {keep_io_types: false}\ninstances: {kind: cpu}")
+    outcome = render(tmp_path, "source: m.onnx\nprecision: fp16\nconversion: {cosine: 0.99}\ninstances: {kind: cpu}")
     assert [found.location.line for found in outcome.findings if found.code == "TG117"] == [6, 7]
     assert served(tmp_path).read_bytes() == path.read_bytes()

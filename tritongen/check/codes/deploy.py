@@ -1,4 +1,4 @@
-"""TG430 to TG438: the server that a spec starts, and the containers that it is deployed in."""
+"""TG430 to TG448: the server that a spec starts, and the containers that it is deployed in."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ ENTRIES = (
         "model-for-gpus-alone",
         Consequence.REFUSED,
         "A model that `render --cpu` writes asks for no GPU.",
-        "`--cpu` leaves out what the spec's own keys say about GPUs. What `config` says in Triton's words is laid over everything, and is not guessed at.",
+        "`--cpu` leaves out what the spec's own keys say about GPUs. What `config` says in Triton's words is laid over everything, and is not guessed at."
+        " A deployment has no docker-compose.cpu.yml then, which is said as advice.",
         "Say it with the key of the spec that stands for it, or leave the model out of a spec for the CPU.",
         "config: {instance_group: [{kind: KIND_GPU}]}",
         "instances: [{kind: gpu}]",
@@ -64,7 +65,7 @@ ENTRIES = (
         None,
         "Paths of a deployment can be stated in a compose file, and hide nothing in the container.",
         "Engines that are kept where the container has the models or Triton itself would hide these; a compose file is Unicode text, and the name of a folder"
-        " may hold bytes that are none.",
+        " may hold bytes that are none. Files of the deployment inside a repository would be a model's to Triton.",
         "Choose another folder.",
         "triton: {engine_cache: /models}",
         "triton: {engine_cache: /engine-cache}",
@@ -86,5 +87,70 @@ ENTRIES = (
         "Give each service a port of its own.",
         "server: {listen: {http: 3000}}",
         "server: {listen: {http: 3000}}\ndeploy: {monitoring: {grafana_port: 3001}}",
+    ),
+    CodeEntry(
+        "TG441",
+        "deployment-of-other-models",
+        None,
+        "A deployment is made from the models that the repository holds.",
+        "With --keep-going a model that is refused stays in the repository as it was, and so does the deployment: made from the others, it would take the GPU"
+        " or the engines from that model. A model that left the spec stays until --prune, and Triton loads it; what it needs nobody knows any more.",
+        "Mend what is wrong with the model; remove one that is not wanted with `--prune`.",
+        "tritongen render spec.yaml --deploy compose        # after a model was taken out of the spec",
+        "tritongen render spec.yaml --deploy compose --prune",
+    ),
+    CodeEntry(
+        "TG442",
+        "builder-that-may-not-write",
+        Consequence.REFUSED,
+        "The user of the containers may write plans to the repository.",
+        "Folders belong to the user who renders, and nobody else may write to them. plan-builder runs as `deploy.user`; where it can write no plan, it fails,"
+        " and the server is not started.",
+        "Write your own number, which `id -u` prints, or give the folders to that user.",
+        'deploy: {user: "1000:1000"}        # and render as user 1001\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]',
+        'deploy: {user: "1001:1001"}\nmodels: [{name: m, source: m.onnx, backend: tensorrt}]',
+    ),
+    CodeEntry(
+        "TG443",
+        "backend-setting-against-a-plan",
+        Consequence.REFUSED,
+        "`server.backend_config` has what plans need.",
+        "The tensorrt backend loads plans for later versions, and the plugins of plans, by settings of the whole backend. A deployment has those by itself; a"
+        " value in `server.backend_config` takes their place, and must have what each model asks for.",
+        "Leave the setting out, or write all that is asked for.",
+        "server: {backend_config: {tensorrt: {version-compatible: false}}}\n# and for a model\ntensorrt: {build: {version_compatible: true}}",
+        "# for a model\ntensorrt: {build: {version_compatible: true}}",
+    ),
+    CodeEntry(
+        "TG446",
+        "image-of-another-release",
+        None,
+        "The tag of `deploy.image` is of the release that the spec is for.",
+        "Configs, options and plans are made for one release of Triton. Another one may refuse an option that it does not know, and loads no plan of another"
+        " TensorRT. Tags that name no release, as an image of your own may have, are not judged.",
+        "Write the image's release, or an image of the release.",
+        'triton: {release: "24.10"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
+        'triton: {release: "25.08"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
+    ),
+    CodeEntry(
+        "TG447",
+        "unknown-scenario-of-the-deployment",
+        None,
+        "`deploy.load.scenario` names one of `load.scenarios`.",
+        "Locust in the deployment sends what that scenario says; without it there is nothing to send.",
+        "Write the name as `load.scenarios` has it, or leave the key out: the first one is followed then.",
+        "deploy: {load: {scenario: stedy}}\nload: {scenarios: {steady: {rate: 200}}}",
+        "deploy: {load: {scenario: steady}}\nload: {scenarios: {steady: {rate: 200}}}",
+    ),
+    CodeEntry(
+        "TG448",
+        "deployment-settings-that-disagree",
+        None,
+        "The keys of `deploy` agree with one another, and with `server`.",
+        "A limit of memory that the server's own pools use up ends the server. A variable that hides GPUs changes the numbers that `instances.gpus` has. Of"
+        " several MIG devices a process sees one. Alerts look back three days, which Prometheus must remember. Grafana's password is read from a file.",
+        "The message names both keys: change one of them.",
+        "server: {cache: {size: 8GiB}}\ndeploy: {memory: 4GiB}",
+        "server: {cache: {size: 1GiB}}\ndeploy: {memory: 8GiB}",
     ),
 )

@@ -295,6 +295,29 @@ print_reason() {
     printf '%s\n' "$lines" | tr -d '\000-\010\013-\037' | sed 's/^/    /' >&2
 }
 
+# Fails where something cannot be written. Arguments: its path, what cannot be done, what the tool said.
+cannot_write() {
+    nearest=$1
+    while [ ! -e "$nearest" ]; do
+        nearest=$(dirname -- "$nearest")
+    done
+    case $3 in
+        *'Read-only file system'*)
+            fail "$2: $nearest is mounted read-only; mount both the repository and its .artifacts folder writable"
+            ;;
+        *'Permission denied'*)
+            owner=$(ls -nd -- "$nearest" | awk '{ print $3 }')
+            if [ "$owner" = "$(id -u)" ]; then
+                fail "$2: $nearest is not writable for its own owner; run chmod u+w on it"
+                return
+            fi
+            fail "$2: $nearest belongs to user $owner, and this is user $(id -u); run it as user $owner (deploy.user in the spec, where it is a deployment's)," \
+                "or give user $(id -u) both the repository and its .artifacts folder"
+            ;;
+        *) fail "$2: $3" ;;
+    esac
+}
+
 # Builds the plan with the options of trtexec that are given.
 build() {
     if [ ! -d "$repository/$model" ]; then
@@ -302,20 +325,22 @@ build() {
         return
     fi
     folder=$repository/$model/$version
-    if ! mkdir -p -- "$folder" "$own/$version"; then
-        fail "$folder or $own/$version cannot be made; mount both the repository and its .artifacts folder writable"
-        return
-    fi
+    for wanted_folder in "$folder" "$own/$version"; do
+        if ! said=$(mkdir -p -- "$wanted_folder" 2>&1); then
+            cannot_write "$wanted_folder" "$wanted_folder cannot be made" "$said"
+            return
+        fi
+    done
     # What a kill -9 left of an earlier build; younger ones may belong to another machine that builds now.
     find "$folder" -name '.tritongen-build-*' -mtime +0 -exec rm -f {} +
-    if ! temporary=$(mktemp "$folder/.tritongen-build-XXXXXX"); then
-        temporary=''
-        fail "nothing can be written to $folder; mount the repository writable"
+    if ! said=$(mktemp "$folder/.tritongen-build-XXXXXX" 2>&1); then
+        cannot_write "$folder" "nothing can be written to $folder" "$said"
         return
     fi
+    temporary=$said
     # Not `: >`: a redirection of a special command that fails ends the script.
-    if ! true > "$log"; then
-        fail "the log $log cannot be written; mount the .artifacts folder writable"
+    if ! said=$( (true > "$log") 2>&1); then
+        cannot_write "$log" "the log $log cannot be written" "$said"
         return
     fi
     if [ -n "$uuid" ] && [ "$kinds" -gt 1 ]; then

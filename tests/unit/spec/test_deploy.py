@@ -1,0 +1,69 @@
+"""Values of `deploy`, and of `server` where its lists say something twice: what is read, and what is refused at its key."""
+
+from __future__ import annotations
+
+import pytest
+
+from tritongen.errors import SpecError
+from tritongen.spec import load_spec
+
+DIGEST = "0" * 64
+
+
+def read(folder, text):
+    path = folder / "spec.yaml"
+    path.write_text(f"version: 1\n{text}\nmodels: [{{name: m, source: m.onnx}}]\n")
+    return load_spec(path).spec
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("deploy: {gpus: [0, GPU-1]}", "by number and others by id"),
+        ("deploy: {user: '2147483648'}", "2147483648 is no user or group"),
+        ("deploy: {user: '1:99999999999'}", "is not a user's number"),
+        ("deploy: {user: -1}", ""),
+        ("deploy: {memory: 5MiB}", "5.00 MiB is too little"),
+        ("deploy: {shm_size: 64KiB}", "64.0 KiB is too little"),
+        ("deploy: {start_period: 1500ms}", "the deployment counts in whole seconds"),
+        ("deploy: {image: 'a//b'}", "is not the name of an image"),
+        ("deploy: {image: Upper}", "is not the name of an image"),
+        ("deploy: {image: 'a:b:c'}", "is not the name of an image"),
+        ("deploy: {image: 'a@sha256:12'}", "is not the name of an image"),
+        ("deploy: {monitoring: {grafana_image: 'a/'}}", "is not the name of an image"),
+        ("server: {host_policies: {p: {cpu_cores: '0-3,5-1'}}}", "5-1 holds no core"),
+        ("server: {rate_limit: {resources: [{name: r, count: 1}, {name: r, count: 2}]}}", "resource 'r' is listed twice"),
+        ("server: {memory: {gpus: [{gpu: 1, pool: 1MiB}, {gpu: 1, load_limit: 0.5}]}}", "GPU 1 is listed twice"),
+        ("server: {metrics: {summary_quantiles: [{quantile: 0.5, error: 0.1}, {quantile: 0.5, error: 0.2}]}}", "quantile 0.5 is listed twice"),
+    ],
+)
+def test_what_no_container_or_server_takes_is_refused(tmp_path, text, said):
+    with pytest.raises(SpecError) as refused:
+        read(tmp_path, text)
+    # The model file is not there, and not what this is about.
+    (finding,) = (each for each in refused.value.diagnostics if each.code != "TG020")
+    assert said in finding.message
+    assert finding.location.line == 2
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "tritonserver",
+        "r.example:5000/a/b_c/d--e:25.08-py3",
+        f"nvcr.io/nvidia/tritonserver@sha256:{DIGEST}",
+        f"Host.example/a:T_1.x@sha256:{DIGEST}",
+        "localhost/a",
+    ],
+)
+def test_images_are_named_as_registries_have_them(tmp_path, image):
+    assert read(tmp_path, f"deploy: {{image: '{image}'}}").deploy.image == image
+
+
+def test_a_user_may_be_a_plain_number(tmp_path):
+    assert read(tmp_path, "deploy: {user: 1001}").deploy.user == "1001"
+
+
+def test_one_resource_may_have_a_count_for_each_gpu(tmp_path):
+    text = "server: {rate_limit: {resources: [{name: r, count: 1}, {name: r, count: 2, gpu: 0}, {name: r, count: 2, gpu: 1}]}}"
+    assert len(read(tmp_path, text).server.rate_limit.resources) == 3

@@ -1,0 +1,110 @@
+"""What the keys of `deploy` cannot mean together, or beside `server` and `load`: said once for the whole spec, whether or not a deployment is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from tritongen.render.caching import wants_cache
+from tritongen.render.findings import Findings, Key
+from tritongen.render.images import judge_image
+from tritongen.spec import Spec
+from tritongen.spec.units import about_size, duration_text
+from tritongen.tritonserver import DEFAULT_CACHE_BYTES
+
+_LONGEST_WINDOW_US = 72 * 3_600_000_000
+"""Of the alerts on promises (templates/monitoring/alerts.yml.j2)."""
+
+_HIDING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+"""Variables that choose GPUs, too: the one by CUDA, the other by NVIDIA's container toolkit."""
+
+
+def is_mig(gpu: str) -> bool:
+    """Whether an entry of `deploy.gpus` is a MIG device."""
+    return gpu.startswith("MIG-")
+
+
+def judge_deploy_settings(spec: Spec, findings: Findings, *, whole: bool) -> None:
+    """Everything to say. `findings`: for keys of the whole spec; `whole`: whether the spec holds all of its models."""
+    judge_image(spec, findings)
+    _judge_scenario(spec, findings)
+    _judge_memory(spec, findings)
+    _judge_visible_gpus(spec, findings)
+    _judge_retention(spec, findings)
+    if whole:
+        _judge_without_metrics(spec, findings)
+
+
+def _judge_scenario(spec: Spec, findings: Findings) -> None:
+    wanted, known = spec.deploy.load.scenario, list(spec.load.scenarios) if spec.load else []
+    if wanted is not None and wanted not in known:
+        findings.error(
+            "TG447",
+            ("deploy", "load", "scenario"),
+            f"there is no scenario {wanted[:60]!r}",
+            consequence="Locust would have nothing to send",
+            hint=f"its scenarios are {', '.join(known)}" if known else "add load: {scenarios: {steady: {rate: 200, duration: 60s}}}, or leave the key out",
+        )
+
+
+def _judge_memory(spec: Spec, findings: Findings) -> None:
+    """A limit that what the server is told to take alone uses up."""
+    limit, cache = spec.deploy.memory, spec.server.cache
+    cached = cache.size if cache is not None else DEFAULT_CACHE_BYTES if any(map(wants_cache, spec.models)) else 0
+    taken = cached + (spec.server.memory.pinned or 0)
+    if limit is not None and taken >= limit:
+        findings.error(
+            "TG448",
+            ("deploy", "memory"),
+            f"the server may take {about_size(limit)}, and its response cache and pinned memory alone take {about_size(taken)}",
+            consequence="the kernel ends it (exit code 137) once they are in use",
+            hint="raise deploy.memory, or lower server.cache.size or server.memory.pinned",
+        )
+
+
+def _judge_visible_gpus(spec: Spec, findings: Findings) -> None:
+    gpus = spec.deploy.gpus
+    for name in [name for name in _HIDING if name in spec.deploy.environment]:
+        findings.error(
+            "TG448",
+            ("deploy", "environment", name),
+            f"{name} chooses GPUs, and so does deploy.gpus",
+            consequence="the server may see other GPUs than it is given, under other numbers than instances.gpus has",
+            hint="remove it, and name the GPUs in deploy.gpus",
+        )
+    if gpus != "all" and any(map(is_mig, gpus)) and len(gpus) > 1:
+        findings.warning(
+            "TG448",
+            ("deploy", "gpus"),
+            f"the server gets {len(gpus)} devices, and uses one: CUDA shows a process a single MIG device",
+            consequence="the others stand idle",
+            hint="name one MIG device, and render a spec for each server",
+        )
+
+
+def _judge_retention(spec: Spec, findings: Findings) -> None:
+    retention = spec.deploy.monitoring.retention
+    if retention is not None and retention < _LONGEST_WINDOW_US and any(model.slo is not None for model in spec.models):
+        findings.warning(
+            "TG448",
+            ("deploy", "monitoring", "retention"),
+            f"Prometheus forgets after {duration_text(retention)}, and the alert TritonSloBurnsSteadily looks back {duration_text(_LONGEST_WINDOW_US)}",
+            consequence="it takes the short time that is left for the long one",
+            hint=f"write {duration_text(_LONGEST_WINDOW_US)} or more",
+        )
+
+
+def _judge_without_metrics(spec: Spec, findings: Findings) -> None:
+    """Keys about metrics where there are none."""
+    if spec.server.metrics.enabled is not False:
+        return
+    written = [*_stated(spec.server.metrics, ("server", "metrics")), *_stated(spec.deploy.monitoring, ("deploy", "monitoring"))]
+    for key in written:
+        if key[-1] != "enabled":
+            findings.idle(key, f"{'.'.join(map(str, key))} has no effect: metrics.enabled is false", hint="remove it, or metrics.enabled: false")
+
+
+def _stated(settings: BaseModel, here: Key) -> Iterator[Key]:
+    """The keys of a mapping that were written."""
+    return ((*here, name) for name in type(settings).model_fields if name in settings.model_fields_set)
