@@ -9,6 +9,7 @@ from collections import Counter
 
 import networks
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tritonclient.grpc as grpcclient
@@ -41,12 +42,16 @@ class Project:
         self.render()
 
     def answer(self, path) -> np.ndarray:
-        return onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"]).run(None, {"x": X})[0]
+        return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": X})[0]
 
     def render(self):
-        networks.mlp(self.folder / "weights.onnx", seed=self.seed)
+        # Weights in a file of their own: both must change in one step.
+        model = onnx.load(networks.mlp(self.folder / "whole.onnx", seed=self.seed))
+        (self.folder / "weights.bin").unlink(missing_ok=True)  # onnx appends
+        onnx.save(model, self.folder / "weights.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
         self.answers.append(self.answer(self.folder / "weights.onnx"))
-        lines = ["name: weights, source: weights.onnx, batching: {max: 8}", f"name: config, source: fixed.onnx, batching: {{max: {self.most}}}"]
+        lines = ["name: weights, source: weights.onnx, batching: {max: 8}, version: auto, versions: {count: 2}"]
+        lines += [f"name: config, source: fixed.onnx, batching: {{max: {self.most}}}"]
         lines += ["name: extra, source: fixed.onnx, batching: {max: 8}"] if self.extra else []
         text = "version: 1\ndefaults: {prove: false, instances: {kind: cpu}, warmup: none}\nmodels:\n" + "".join(f"  - {{{line}}}\n" for line in lines)
         (self.folder / "spec.yaml").write_text(text)

@@ -82,6 +82,36 @@ def test_a_first_render_that_does_not_fit_leaves_not_even_a_folder(tmp_path, sma
     assert list(small.iterdir()) == []
 
 
+PLAN = "name: a, source: a.onnx, backend: tensorrt, instances: [{kind: gpu}], batching: {max: %d}"
+
+
+def test_the_source_of_a_plan_needs_room_where_the_artifacts_are(tmp_path, small, tritongen):
+    """The repository has all the room that there is; what lies beside it is on a small disk."""
+    weights(tmp_path / "a.onnx", MIB)
+    (tmp_path / "repo.artifacts").symlink_to(small / "aside")
+    (small / "aside").mkdir()
+    assert tritongen("render", spec(tmp_path, PLAN % 4), "-o", tmp_path / "repo").code == 0
+    (small / "filler").write_bytes(bytes(5 * MIB // 2))
+    assert tritongen("render", spec(tmp_path, PLAN % 8), "-o", tmp_path / "repo").code == 0, "its source is there, and needs no room"
+    (small / "filler").unlink()
+    before = tree(small), by_model(tmp_path / "repo")
+    weights(tmp_path / "a.onnx", 6 * MIB, seed=2)
+    result = tritongen("render", tmp_path / "spec.yaml", "-o", tmp_path / "repo")
+    assert result.code == 2
+    assert f"{tmp_path}/repo.artifacts: error TG044: there is not enough room for what lies beside the model repository: a" in result.err
+    assert "need 6.0 MiB, and 3.0 MiB are free" in result.err
+    assert (tree(small), by_model(tmp_path / "repo")) == before
+
+
+def test_a_disk_without_inodes_is_named(tmp_path, tritongen):
+    weights(tmp_path / "a.onnx", MIB)
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=64m,nr_inodes=13", "tmpfs") as disk:
+        result = tritongen("render", spec(tmp_path, "name: a, source: a.onnx"), "-o", disk / "repo")
+        assert result.code == 2
+        assert "no entries (inodes) left" in result.err
+        assert list(disk.iterdir()) == []
+
+
 def test_a_disk_that_fills_up_on_the_way_leaves_the_old_state(tmp_path, small, tritongen, monkeypatch):
     """As when another program writes at the same time: there was room when it was looked for."""
     weights(tmp_path / "a.onnx", MIB)
@@ -90,7 +120,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_old_state(tmp_path, small, t
     before = tree(small)
     weights(tmp_path / "a.onnx", MIB, seed=2)
     weights(tmp_path / "b.onnx", 2 * MIB, seed=2)
-    monkeypatch.setattr("tritongen.repository.room.bytes_free", lambda _: 1 << 40)
+    monkeypatch.setattr("tritongen.repository.room.Need.lacks_room", lambda _: False)
     result = tritongen("render", tmp_path / "spec.yaml", "-o", small / "repo")
     assert result.code == 2
     assert "No space left on device: a, b need 3.0 MiB, and 2.0 MiB are free" in result.err

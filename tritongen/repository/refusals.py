@@ -116,12 +116,12 @@ def _short(plan: Plan, error: OSError) -> Need | None:
 def _full(plan: Plan, short: Need | None, message: str, done: Done) -> Diagnostic:
     if short is None:
         return Diagnostic("TG044", message, Location(str(plan.root)), done.words, "free some room, or choose another place with -o")
-    place = Location(str(short.folder if short.folder.is_relative_to(plan.artifacts_root) else plan.root))
+    place = Location(str(plan.artifacts_root if short.folder.is_relative_to(plan.artifacts_root) else plan.root))
     names, needed, free = ", ".join(short.names), short.bytes, short.bytes_free
     if short.lacks_files:
-        message = f"{message}: {names} need {len(short.files)} files, and the filesystem has no entries (inodes) left for so many"
+        message = f"{message}: {names} need {short.entries} files and folders, and the filesystem has no entries (inodes) left for so many"
         return Diagnostic("TG044", message, place, done.words, "remove small files there (`df -i` shows how many it can have), or choose another place with -o")
-    hint = "look for a quota, or a limit on the size of files (`ulimit -f`), or choose another place with -o"
+    hint = "look for a quota, a limit on the size of files (`ulimit -f`) or on their number (`df -i`), or choose another place with -o"
     if needed > free:
         hint = f"free {size_text(needed - free)} or more, or choose another place with -o; a replaced model is deleted only after its successor is in place"
     return Diagnostic("TG044", f"{message}: {names} need {size_text(needed)}, and {size_text(free)} are free", place, done.words, hint)

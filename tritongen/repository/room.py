@@ -40,10 +40,15 @@ class Need:
         return bytes_free(self.folder)
 
     @property
+    def entries(self) -> int:
+        """How many entries (inodes) it takes: the files, and for each model its folder and one for its version."""
+        return len(self.files) + 2 * len(self.names)
+
+    @property
     def lacks_files(self) -> bool:
         """Whether the filesystem has not as many entries (inodes) left; some have no such limit. Raises OSError."""
         status = os.statvfs(self.folder)
-        return status.f_files > 0 and len(self.files) > (status.f_ffree if os.geteuid() == 0 else status.f_favail)
+        return status.f_files > 0 and self.entries > (status.f_ffree if os.geteuid() == 0 else status.f_favail)
 
     def lacks_room(self) -> bool:
         """Whether there is no room, in bytes or in files. Files that can be copied by reference need no bytes; it is tried in `folder`. Raises OSError."""

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import networks
 import pytest
-from crashes import by_model
+from crashes import by_model, tree
 
 from tritongen.errors import RepositoryError
 from tritongen.repository import CopiedFile, apply_plan, config_sha256, make_plan, recover
@@ -22,8 +23,13 @@ import sys
 from tritongen.cli.main import run
 import tritongen.workflow.rendering
 sys.stdin.readline()
-codes = [run(["render", sys.argv[1], "-o", sys.argv[2]]) for _ in range(int(sys.argv[3]))]
-sys.exit(max(codes))
+for _ in range(int(sys.argv[3])):
+    for _ in range(99):  # "run it again" (TG049), says a model whose versions are counted
+        code = run(["render", sys.argv[1], "-o", sys.argv[2], "--prune"])
+        if code != 2:
+            break
+    if code:
+        sys.exit(code)
 """
 
 
@@ -33,6 +39,15 @@ def write(folder, *, name="spec", most=4, source="m.onnx", version="1"):
         f"  - {{name: {model}, source: {source}, batching: {{max: {most}}}, version: {version}, versions: {{count: 2}}}}\n" for model in ("a", "b", "c")
     )
     path.write_text(f"version: 1\ndefaults: {{prove: false}}\nmodels:\n{models}")
+    return path
+
+
+def write_more(folder, **options):
+    """The same with a model that has a plan, and with it a script, one that only this spec has, and one whose versions are counted."""
+    path = write(folder, **options)
+    plan = f"  - {{name: plan, source: m.onnx, backend: tensorrt, instances: [{{kind: gpu}}], batching: {{max: {options.get('most', 4)}}}}}\n"
+    counted = "  - {name: counted, source: m.onnx, version: auto}\n"
+    path.write_text(f"{path.read_text()}{plan}{counted}  - {{name: only_{path.stem}, source: m.onnx}}\n")
     return path
 
 
@@ -58,23 +73,29 @@ def together(folder, specs, rounds):
 def rendered_alone(folder, spec):
     with plan_render(spec, output=folder / f"alone-{spec.stem}") as rendering:
         apply_plan(rendering.plan)
-    return by_model(folder / f"alone-{spec.stem}")
+    return everything(folder / f"alone-{spec.stem}")
+
+
+def everything(root):
+    """The files of each model, and those beside the repository."""
+    return by_model(root), tree(root.with_name(f"{root.name}.artifacts"))
 
 
 def race(folder, rounds):
     networks.mlp(folder / "m.onnx", seed=1)
     networks.mlp(folder / "n.onnx", seed=2)
-    specs = [write(folder, name="one"), write(folder, name="two", most=8, source="n.onnx")]
+    specs = [write_more(folder, name="one"), write_more(folder, name="two", most=8, source="n.onnx")]
     alone = [rendered_alone(folder, spec) for spec in specs]
-    beside = {path.name for path in folder.iterdir()} | {"repo"}
-    assert together(folder, specs, rounds) == [("", 0), ("", 0)]
-    found = by_model(folder / "repo")
-    assert found in alone, "the repository is that of one of them, whole: they take turns"
+    beside = {path.name for path in folder.iterdir()} | {"repo", "repo.artifacts"}
+    for said, code in together(folder, specs, rounds):
+        assert code == 0, said
+        assert {*re.findall(r"TG\d+", said)} <= {"TG049"}, said
+    assert everything(folder / "repo") in alone, "the repository is that of one of them, whole: they take turns"
     assert {path.name for path in folder.iterdir()} == beside
 
 
 def test_two_renders_at_once_take_turns(memory):
-    race(memory, 4)
+    race(memory, 2)
 
 
 @pytest.mark.soak
