@@ -66,7 +66,7 @@ class Site:
             (self.repository / each.model / str(each.version)).mkdir(parents=True, exist_ok=True)
             (self.artifacts / each.model).mkdir(parents=True, exist_ok=True)
             (self.artifacts / each.model / each.onnx).write_bytes(onnx)
-        self.script.write_bytes(build_script(recipes, spec_name="spec.yaml", tritongen_version="0.1.0"))
+        self.script.write_bytes(build_script(recipes, image="nvcr.io/nvidia/tritonserver:25.08-py3", spec_name="spec.yaml", tritongen_version="0.1.0"))
 
     def command(self, *arguments: str) -> list[str]:
         return [*self.shell, str(self.script), *arguments]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,12 +13,12 @@ from tritongen.diagnostics import Severity
 from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
-from tritongen.render.findings import Findings, Key
+from tritongen.render.findings import Findings
 from tritongen.render.images import server_image
-from tritongen.render.keys import key_text
 from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
+from tritongen.render.published import judge_ports
 from tritongen.render.scenario import locust_run, locustfile
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
@@ -39,7 +38,7 @@ MOUNT = PurePosixPath("/models")
 _NUMBERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 """Without it CUDA gives the fastest GPU the number 0, whatever nvidia-smi says."""
 
-_PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
+PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 _SHM_BYTES = 1 << 30
 _RETENTION_US = 360 * 3_600_000_000
 _EXIT_TIMEOUT_US = 30_000_000
@@ -113,7 +112,7 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
             consequence="a volume there would hide it",
             hint="write engine_cache: /engine-cache",
         )
-    _judge_ports(loaded.spec, findings)
+    judge_ports(loaded.spec, PORTS, findings)
     for key, path in (("repository", places.repository), ("deploy", places.password_file or "")):
         if not is_unicode(path):
             findings.error(
@@ -134,47 +133,6 @@ def _say_no_cpu_form(loaded: LoadedSpec, findings: Findings) -> None:
     for reason in for_cpu(loaded.spec, loaded.locate)[1]:
         what = dataclasses.replace(reason, message=f"no {CPU_FILE} is written: {reason.message}", severity=Severity.ADVICE, consequence="")
         findings.found.append(what)
-
-
-def _judge_ports(spec: Spec, findings: Findings) -> None:
-    """One port that two services publish; addresses are different ones of this machine, or every one of them."""
-    listen, monitoring, load = spec.server.listen, spec.deploy.monitoring, spec.deploy.load
-    published: dict[Key, tuple[str, int]] = {("server", "listen", name): (listen.address, getattr(listen, name)) for name in _PORTS}
-    published |= {("deploy", "monitoring", f"{name}_port"): (monitoring.address, getattr(monitoring, f"{name}_port")) for name in ("prometheus", "grafana")}
-    published[("deploy", "load", "port")] = (load.address, load.port)
-    owners: dict[int, list[tuple[Key, str]]] = {}
-    for key, (address, port) in published.items():
-        others = owners.setdefault(port, [])
-        twin = next(
-            (
-                other
-                for other, where in others
-                if where == address or ipaddress.ip_address(where).is_unspecified or ipaddress.ip_address(address).is_unspecified
-            ),
-            None,
-        )
-        others.append((key, address))
-        # The server's own are compared where they are read.
-        if twin is not None and (twin[:2], key[:2]) != (("server", "listen"), ("server", "listen")):
-            at, other = (key, twin) if _is_written(spec, key) else (twin, key)
-            where = f" ({findings.locate(other)})" if _is_written(spec, other) else " by default"
-            findings.error(
-                "TG438",
-                at,
-                f"{key_text(at)} is {port}, and {key_text(other)} is too{where}",
-                consequence="the second of the two containers does not start",
-                hint="give each a port of its own",
-            )
-
-
-def _is_written(spec: Spec, key: Key) -> bool:
-    """Whether a key of the spec was written, and is not its default."""
-    at: Any = spec
-    for part in key:
-        if part not in at.model_fields_set:
-            return False
-        at = getattr(at, str(part))
-    return True
 
 
 def is_unicode(text: str) -> bool:
@@ -247,7 +205,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "image": server_image(spec),
         "memory": deploy.memory,
         "mount": MOUNT,
-        "ports": [(port, getattr(listen, name)) for name, port in _PORTS.items() if name != "metrics" or has_metrics(spec)],
+        "ports": [(port, getattr(listen, name)) for name, port in PORTS.items() if name != "metrics" or has_metrics(spec)],
         "repository": places.cpu_repository if cpu else places.repository,
         "restart": deploy.restart,
         "shm_size": deploy.shm_size or _SHM_BYTES,

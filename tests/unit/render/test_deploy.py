@@ -399,6 +399,7 @@ PARTS = st.fixed_dictionaries(
         "resource": NAME.map(lambda text: text.replace(":", "")).filter(bool),
         "model": st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9_.+-]{0,12}\Z"),
         "tensor": TEXT.filter(bool),
+        "scenario": TEXT.filter(bool),
     }
 )
 
@@ -426,7 +427,8 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
             "host_policies": {policy: {"numa_node": 1}},
             "rate_limit": {"resources": [{"name": resource, "count": 3}]},
         },
-        "deploy": {"environment": parts["variables"]},
+        "deploy": {"environment": parts["variables"], "load": {"scenario": parts["scenario"]}},
+        "load": {"scenarios": {parts["scenario"]: {"rate": 20}}},
         "models": [{"name": parts["model"], "source": "m.onnx", "shapes": {parts["tensor"]: [1, 2]}}],
     }
     spec = dataclasses.replace(loaded(folder, SPECS["cache"]), spec=Spec.model_validate(data))
@@ -447,7 +449,7 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
             f"--backend-config={backend},{backend}={parts['value']}",
         ]
         assert read["secrets"]["grafana-admin-password"]["file"] == places.password_file
-        assert compose.variables_of(files[path]) == VARIABLES
+        assert compose.variables_of(files[path]) == {*VARIABLES, "LOCUST_RUN_TIME"}
     assert compose.faults(files[LEAD]) == []
     run = without_gpu(compose.read(files[LEAD])["services"]["nvidia-gpu"])
     assert run.returncode == 3

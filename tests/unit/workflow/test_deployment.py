@@ -201,3 +201,10 @@ def test_a_password_that_is_not_there_is_said_at_its_key(project, tritongen):
     (project / "secret.txt").rmdir()
     (project / "secret.txt").write_text("a word")
     assert "TG448" not in tritongen("render", spec, "--deploy", "compose").err
+
+
+def test_the_builder_of_plans_speaks_of_the_image_that_runs_it(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(f"{spec.read_text()}deploy: {{image: 'r.example/mine:1'}}\ndefaults: {{backend: tensorrt}}\n")
+    assert tritongen("render", spec).code == 0
+    assert "\nIMAGE=r.example/mine:1\n" in (project / "model_repository.artifacts/build_plans.sh").read_text()
