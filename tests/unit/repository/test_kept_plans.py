@@ -84,14 +84,14 @@ def test_what_builders_left_of_a_plan_goes_with_it(tmp_path, plan):
         (beside / name).parent.mkdir(exist_ok=True)
         (beside / name).write_text("left")
     made, _ = entry(tmp_path)
-    assert render(tmp_path, made).is_clean
+    assert not render(tmp_path, made).would_change
     assert all((beside / name).exists() for name in left)
     files = {PurePosixPath("1/model.onnx"): CopiedFile(tmp_path / "source.onnx", file_sha256(tmp_path / "source.onnx"))}
     served = Entry("m", {**files, CONFIG: TextFile(stamp_text("# header\n", "", files, {}, {}).encode())})
     done = render(tmp_path, served)
     assert "artifact 1/model.plan.manifest.json: no longer wanted" in format_plan(done)
     assert sorted(str(path.relative_to(beside)) for path in beside.rglob("*") if path.is_file()) == sorted(others)
-    assert render(tmp_path, served).is_clean
+    assert not render(tmp_path, served).would_change
 
 
 def test_a_plan_for_another_kind_of_gpu_takes_only_its_own_manifest_along(tmp_path, plan):
