@@ -107,6 +107,7 @@ NOT_SHOWN = {
     "TG293": "an accelerator of GPUs",
     "TG349": "ONNX Runtime is newer here than in any release that refuses the file",
     "TG350": "about TensorRT plans",
+    "TG351": "about TensorRT plans",
     "TG352": "about TensorRT plans",
     "TG353": "about TensorRT plans",
     "TG354": "about TensorRT plans",

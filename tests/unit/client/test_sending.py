@@ -264,3 +264,22 @@ def test_a_request_with_a_trace_of_its_own_keeps_it(triton, run, spans):
     run(check, triton.url)
     assert triton.asked[0].headers["traceparent"] == own
     assert "tracestate" not in triton.asked[0].headers
+
+
+def test_where_greenlets_stand_for_threads_and_grpc_was_not_told_requests_end_all_the_same(tmp_path):
+    """gRPC's thread for news would be a greenlet that never gives way, and stop the process for ever."""
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from gevent import monkey\nmonkey.patch_all()\nimport tritongen\n"
+        "with tritongen.Client('grpc://127.0.0.1:1') as client:\n"
+        "    for _ in range(2):\n        print(client.live(deadline_s=2))\n"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.split() == ["False", "False"]
