@@ -46,11 +46,12 @@ class Row:
 def main() -> int:
     """Run the demo; 0 where every answer equals ONNX Runtime's."""
     console = Console()
-    rendering = plan_render(SPEC)
-    apply_plan(rendering.plan)
-    print(format_plan(rendering.plan, done=True))
-    print("Starting a real Triton (24.10) on this machine ...")
-    with start(rendering.plan.root, ServerOptions(disable_auto_complete=True, release=rendering.loaded.spec.triton.release)) as server:
+    rendering, here = (plan_render(SPEC, cpu=cpu) for cpu in (False, True))
+    for each in (rendering, here):
+        apply_plan(each.plan)
+        print(format_plan(each.plan, done=True))
+    print("Starting a real Triton (24.10) on this machine, on what was rendered for servers without a GPU ...")
+    with start(here.plan.root, ServerOptions(disable_auto_complete=True, release=rendering.loaded.spec.triton.release)) as server:
         for warning in server.warnings:
             console.print(f"[yellow]note[/]: {warning}", highlight=False)
         rows = list(measure(server))
@@ -67,7 +68,7 @@ def main() -> int:
         return 1
     print(f"""
 Next:
-  {rendering.plan.root.name}/   the repository that NVIDIA's container loads as it is
+  {rendering.plan.root.name}/   the repository that NVIDIA's container loads as it is; {here.plan.root.name}/ where there is no GPU
   examples/quickstart/spec.yaml   where all of it came from
   tritongen init YOUR_MODEL.onnx && tritongen serve spec.yaml
 """)
