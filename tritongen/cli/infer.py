@@ -111,13 +111,15 @@ def _how_to_save(path: str) -> str:
 
 
 def _sizes(pairs: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    from tritongen.spec.traffic import TrafficError, parse_sizes
+
     sizes = {}
     # At the last `=`: sizes hold none, names of tensors may.
     for name, value in _split([(pair, *pair.rpartition("=")) for pair in pairs], "--shape"):
-        parts = value.split("x")
-        if not all(part.isdecimal() and int(part) >= 1 for part in parts):
-            raise click.UsageError(f"--shape {name}: {value!r} is not a shape; write sizes with x between them, such as {name}=3x48x320")
-        sizes[name] = tuple(int(part) for part in parts)
+        try:
+            sizes[name] = parse_sizes(value)
+        except TrafficError as error:
+            raise click.UsageError(f"--shape {name}: {value!r} is not a shape; write sizes with x between them, such as {name}=3x48x320") from error
     return sizes
 
 

@@ -78,6 +78,7 @@ class LoadOutput:
         from tritongen.errors import InputError
         from tritongen.load.patience import Patience
         from tritongen.report.load import format_comparison
+        from tritongen.report.text import printable
 
         comparison = self._comparison(result)
         with Patience():  # whatever is pressed: what was measured is kept
@@ -85,8 +86,8 @@ class LoadOutput:
         click.echo(as_json() if self.form == "json" else as_text())
         if comparison is not None:
             click.echo(f"\n{format_comparison(comparison)}", err=self.form == "json")
-        for note in result.notes:
-            click.echo(f"note: {note}", err=True)
+        for note in result.notes if self.form == "json" or (found is not None and found.best is None) else ():
+            click.echo(f"note: {printable(note)}", err=True)  # a report in words has said it
         if problems:
             raise InputError(problems)
 

@@ -59,11 +59,10 @@ class AsyncClient:
             compression: of requests, and of answers where the server can.
             window: requests under way at once for one `infer` that is split, and for `infer_many`.
 
-        Raises InputError (TG060, TG067, TG069) for an argument that cannot be used.
+        Raises InputError (TG060, TG067, TG069, TG080) for an argument that cannot be used.
         """
         settings = Settings(deadline_s, retries, idempotent, compression, window)
         self._core = Core(parse_urls(url), make_access(token, tls, headers), settings)
-        self._core.deadline(None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: set[asyncio.Task[Result]] = set()
         self._transports = [_transport(self._core, index) for index in range(len(self._core.endpoints))]

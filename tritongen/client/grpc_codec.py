@@ -120,11 +120,11 @@ def infer_request(call: calls.Infer) -> Any:
     for name in call.outputs or ():
         request.outputs.add(name=name)
     for key, value in call.parameters.items():
-        _set(request.parameters[key], key, value)
+        _set(request.parameters[key], value)
     return request
 
 
-def _set(parameter: Any, key: str, value: str | int | float | bool) -> None:
+def _set(parameter: Any, value: str | int | float | bool) -> None:
     if isinstance(value, bool):
         parameter.bool_param = value
     elif isinstance(value, int):

@@ -68,7 +68,7 @@ class AsyncHttpTransport:
         status, answered, data = await self._exchange(message, body, {**headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
             return codec.infer_reply(status, answered, data, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
-        return codec.answer(call, status, answered, data)
+        return codec.answer(call, status, data)
 
     async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Reply]:
         """See `AsyncTransport`."""

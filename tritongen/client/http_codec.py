@@ -99,7 +99,7 @@ def _infer(call: calls.Infer) -> Message:
     return Message("POST", f"{_model(call.model, call.version)}/infer", b"".join([text, *blobs]), headers)
 
 
-def answer(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> Any:
+def answer(call: Call, status: int, body: bytes) -> Any:
     """The answer to a call that is no inference. Raises CallFailed where there is none."""
     if isinstance(call, calls.Reach):
         return True

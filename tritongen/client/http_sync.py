@@ -157,7 +157,7 @@ class HttpTransport:
         status, answered, data = self._exchange(message, body, {**self._headers, **headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
             return codec.infer_reply(status, answered, data, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
-        return codec.answer(call, status, answered, data)
+        return codec.answer(call, status, data)
 
     def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Reply]:
         """See `Transport`."""

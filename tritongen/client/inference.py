@@ -146,7 +146,7 @@ def open_stream(core: Core, request: Request) -> Flow[Opened]:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
     call, queue_timeout_s = _call(meta, prepared, request)
     index = yield from core.choose(request.deadline)
-    return _opened(core, call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span)
+    return _opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span)
 
 
 def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: bool) -> Flow[Opened]:
@@ -154,10 +154,10 @@ def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: boo
     yield from core.recover(failure, opened.about, opened.deadline, opened.attempts, idempotent=False, begun=begun)
     index = yield from core.choose(opened.deadline)
     about = core.about(index, opened.call, opened.about.headers, opened.about.queue_timeout_s)
-    return _opened(core, opened.call, about, opened.deadline, opened.attempts + 1, opened.span)
+    return _opened(opened.call, about, opened.deadline, opened.attempts + 1, opened.span)
 
 
-def _opened(core: Core, call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None) -> Opened:
+def _opened(call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None) -> Opened:
     if span is not None:
         span.asks(about.endpoint)
     if deadline.left <= 0:

@@ -43,11 +43,11 @@ def span(model: str) -> contextlib.AbstractContextManager[Span | None]:
 
 
 def joined_headers(own: Mapping[str, str] | None, span: Span | None) -> Headers:
-    """A request's own headers and those of its span, names in lower case. A caller who sends a trace context along goes on with that trace.
+    """A request's own headers, as `check_options` left them, and those of its span. A caller who sends a trace context along goes on with that trace.
 
-    Raises InputError (TG069) for headers that cannot be sent.
+    Raises InputError (TG069) for headers of the span that cannot be sent.
     """
-    given = checked_headers(own) if own else {}
+    given = own or {}
     carried = {} if span is None or "traceparent" in given else checked_headers(span.headers)
     return {**carried, **given}
 

@@ -7,12 +7,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tritongen.load.arrivals import Stage
-from tritongen.load.plan import LoadPlan, problem
+from tritongen.load.plan import LoadPlan, problem, staged
 from tritongen.load.recorder import Second
 from tritongen.load.result import LoadResult
 from tritongen.load.verdict import judged
-from tritongen.spec.traffic import MOST_RATE, Promises
+from tritongen.spec.traffic import MOST_RATE, Promises, Step
 
 _PRECISION = 1.05
 _MOST_RATES = 24
@@ -126,8 +125,7 @@ def find_max(
 
 def _tried(plan: LoadPlan, rate: float, seconds: float, warmup_s: float, run: Callable[[LoadPlan], LoadResult]) -> Iterator[Probe]:
     """The runs at one rate; the last one counts."""
-    warmup = (Stage(warmup_s, rate, rate, "warmup", measured=False),) if warmup_s else ()
-    stages = (*warmup, Stage(seconds, rate, rate, f"{rate:g}/s"))
+    stages = staged((Step(rate, rate, seconds),), warmup_s)
     for _ in range(_TRIES):
         result = run(dataclasses.replace(plan, stages=stages, users=0, find_max=True))
         yield Probe(rate, result, _reasons(result, rate), bool(result.overburdened))

@@ -93,7 +93,7 @@ class Follower:
         return [
             f"sender {gone.format(name=name, at=self.elapsed_s if sender.lost_at is None else sender.lost_at)}"
             for name, sender in self.senders.items()
-            if not sender.over and not any(f"sender {name}" in trouble for trouble in self.trouble)
+            if not sender.over and not any(trouble.startswith((f"sender {name}:", f"sender {name} ")) for trouble in self.trouble)
         ]
 
     def lasted_s(self) -> float | None:

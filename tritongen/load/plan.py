@@ -20,6 +20,7 @@ Arrivals = Literal["poisson", "constant", "trace"]
 MOST_USERS = 100_000
 """Requests under way in a closed loop, of all processes together."""
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -131,10 +132,10 @@ def problem(message: str, hint: str, *, code: str = "TG420", model: str = "") ->
     return InputError([Diagnostic(code, message, hint=hint, model=model)])
 
 
-def read(parse: Callable[[str], T], text: str) -> T:
-    """What a parser of `spec.traffic` makes of an option. Raises InputError (TG420)."""
+def read(parse: Callable[[S], T], given: S) -> T:
+    """What `spec.traffic` makes of an option, or of what a scenario says. Raises InputError (TG420)."""
     try:
-        return parse(text)
+        return parse(given)
     except TrafficError as error:
         raise problem(str(error), error.hint) from error
 
@@ -146,12 +147,16 @@ def staged(steps: Sequence[Step], warmup_s: float) -> tuple[Stage, ...]:
         for step in steps
     ]
     rate = steps[0].rate or steps[0].end_rate
-    return (*([Stage(warmup_s, rate, rate, "warmup", measured=False)] if warmup_s > 0 else []), *stages)
+    return (*_warmup(warmup_s, rate), *stages)
+
+
+def _warmup(seconds: float, rate: float) -> tuple[Stage, ...]:
+    return (Stage(seconds, rate, rate, "warmup", measured=False),) if seconds > 0 else ()
 
 
 def traced(seconds: float, warmup_s: float) -> tuple[Stage, ...]:
     """The stages of a trace, which has no rate of its own: 0 stands for it."""
-    return (*([Stage(warmup_s, 0.0, 0.0, "warmup", measured=False)] if warmup_s > 0 else []), Stage(seconds, 0.0, 0.0, "trace"))
+    return (*_warmup(warmup_s, 0.0), Stage(seconds, 0.0, 0.0, "trace"))
 
 
 def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arrival]:

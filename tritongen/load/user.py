@@ -249,14 +249,14 @@ class TritonGrpcUser(_TritonUser):
         """Sends one request and reads every response to it, for decoupled models; how many there were, or None where it failed.
 
         Locust gets two entries: NAME with ` (first response)` is the time until the first one, and NAME the time until the last one and the size of all. A
-        stream that fails is a failure of the second. Arguments are those of `infer`.
+        stream that fails is a failure of the second. `inputs` and `name` are as in `infer`.
         """
         request = self._next(inputs)
         what = name or request.model
         started, begin = time.time(), time.perf_counter()
         count = size = 0
         try:
-            for response in self._open.stream(request.model, request.inputs):
+            for response in self._open.stream(request.model, request.inputs, version=request.version):
                 count, length = count + 1, _size(response)
                 size += length
                 if count == 1:

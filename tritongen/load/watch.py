@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class ServerWatch:
 
     def __init__(self, client: Client, plan: LoadPlan, metrics_url: str) -> None:
         self._client, self._plan, self._given = client, plan, metrics_url
-        self.metrics_url = metrics_url or f"http://{_host(plan)}:8002/metrics"
+        self.metrics_url = metrics_url or f"http://{dataclasses.replace(parse_url(plan.url), port=8002).authority}/metrics"
         self._before: dict[str, _Moment] | None = None
         self._latest: dict[str, _Moment] = {}
         self._ended: set[str] = set()
@@ -119,8 +120,3 @@ class ServerWatch:
         for model, gauges in self._gauges.items():
             for name, value in gauges_of(page, model).items():
                 gauges[name] = max(gauges.get(name, 0.0), value)
-
-
-def _host(plan: LoadPlan) -> str:
-    host = parse_url(plan.url).host
-    return f"[{host}]" if ":" in host else host

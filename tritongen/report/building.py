@@ -12,17 +12,17 @@ from tritongen.errors import TritongenError
 from tritongen.report.outcome import diagnostics_json, outcome_json
 from tritongen.report.text import printable
 from tritongen.signature.plan import TENSORRT_RTX
+from tritongen.spec.units import about_size
 
 _COLOURS = {State.GOOD: None, State.WANTED: "yellow", State.BUILT: "green", State.ELSEWHERE: "magenta", State.FAILED: "red"}
 _WORDS = {State.GOOD: "good", State.WANTED: "would build", State.BUILT: "built", State.ELSEWHERE: "elsewhere", State.FAILED: "failed"}
-_MIB = 1 << 20
 
 
 def format_outcome(outcome: Outcome) -> str:
     """A plan's fate, with the reasons; what stands against it comes as findings, by itself."""
     wanted = outcome.wanted
     word = click.style(f"{_WORDS[outcome.state]:<12}", fg=_COLOURS[outcome.state])
-    made = f" ({_size(outcome.size_bytes)} in {outcome.seconds:.1f} s)" if outcome.state is State.BUILT else ""
+    made = f" ({about_size(outcome.size_bytes)} in {outcome.seconds:.1f} s)" if outcome.state is State.BUILT else ""
     lines = [f"{word}{printable(wanted.recipe.model)}: {printable(str(wanted.path))}{made}"]
     if outcome.state is State.ELSEWHERE:
         lines.append(f"            {wanted.elsewhere}")
@@ -34,10 +34,6 @@ def format_outcome(outcome: Outcome) -> str:
         )
     lines += [f"            {printable(note)}" for note in outcome.notes]
     return "\n".join(lines)
-
-
-def _size(count: int) -> str:
-    return f"{count / _MIB:.1f} MiB" if count >= _MIB else f"{count / 1024:.0f} KiB"
 
 
 def format_nothing(building: Building) -> str:

@@ -92,8 +92,8 @@ class Serving(Strict):
         why="CUDA graphs, above all",
     )
     response_cache: Flag = setting(
-        "Whether answers are kept, and given again to requests that are equal to the last bit; the server needs a cache for it (--cache-config)."
-        " Default: false.",
+        "Whether answers are kept, and given again to requests that are equal to the last bit, in the server's cache (`server.cache`; a"
+        " server that is started otherwise needs --cache-config). Default: false.",
         default=False,
         sets="response_cache.enable",
         why="for slow models that are asked the same again and again",

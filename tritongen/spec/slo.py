@@ -21,7 +21,7 @@ def _limit(key: str, share: str, why: str) -> Any:
 class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms", "error_rate": "0.1%"}]}):
     """What clients are promised: the longest that a request may take, from the client's request to its answer, by percentile, and how many may fail.
 
-    Triton is not told of it: settings are judged by it, and the alerts of a deployment are made from it.
+    Triton is not told of it: settings are judged by it, the alerts of a deployment are made from it, and load tests are judged by it.
     """
 
     p50_us: Duration | None = _limit("p50", "Half of all", "it is what a usual request feels like")
@@ -30,7 +30,7 @@ class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms", 
     p99_us: Duration | None = _limit("p99", "99 of 100", "it is what a page of many requests waits for")
     error_rate: Percent | None = setting(
         "The part of all requests that may fail, as a percentage; those that their client cancelled do not count.",
-        sets="no field; a deployment's alerts are made from it",
+        sets="no field; a deployment's alerts are made from it, and load tests are judged by it",
         why="to be woken where more fail than was promised, and not by each that does",
     )
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
-from tritongen.load.plan import MOST_USERS, Arrivals, LoadPlan, ModelLoad, problem, staged, traced
+from tritongen.load.plan import MOST_USERS, Arrivals, LoadPlan, ModelLoad, problem, read, staged, traced
 from tritongen.spec import LoadedSpec, ModelSpec, load_spec
 from tritongen.spec.paths import expand
 from tritongen.spec.samples import SampleFiles
 from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, ModelTraffic, Scenario, beside_arrivals
 from tritongen.spec.sending import sending
-from tritongen.spec.slo import PERCENTILES, Slo
-from tritongen.spec.traffic import Promises, ShapeMix, SizeMix, Step, TrafficError, combined
+from tritongen.spec.slo import Slo
+from tritongen.spec.traffic import Promises, Step, combined
 
 Given = Mapping[str, Any]
 """Values of options that were given, by the name of the field of `Scenario` that each overrides; paths are relative to the current folder."""
@@ -32,7 +32,7 @@ def plan_for_model(name: str, given: Given, *, url: str = "") -> LoadPlan:
     load = ModelLoad(
         name,
         batch_mix=scenario.batch_mix or ((1, 1.0),),
-        shape_mix=_combined(scenario.shape_mix or {}),
+        shape_mix=read(combined, scenario.shape_mix or {}),
         data=scenario.data or "",
         slo=slo,
         slo_from="--slo" if slo else "",
@@ -129,21 +129,11 @@ def _dropped(scenario: Scenario, given: Given, loop: str) -> dict[str, Any]:
     return dict.fromkeys(_LOOPS) if loop or kind == "trace" else {}
 
 
-def _combined(mixes: Mapping[str, SizeMix]) -> ShapeMix:
-    try:
-        return combined(mixes)
-    except TrafficError as error:
-        raise problem(str(error), error.hint) from error
-
-
 def _load(loaded: LoadedSpec, name: str, run: Scenario, scenario: str, given: Given) -> ModelLoad:
     """What is sent to one model: its own keys before the scenario's, and these before those of the spec's model."""
     index = next(index for index, model in enumerate(loaded.spec.models) if model.name == name)
     model, own = loaded.spec.models[index], (run.models or {}).get(name) or ModelTraffic()
-    try:
-        sent = sending(run, model)
-    except TrafficError as error:
-        raise problem(str(error), error.hint) from error
+    sent = read(lambda each: sending(run, each), model)
     slo, origin = _slo(loaded, index, run, own, scenario, given)
     return ModelLoad(
         name,
@@ -170,7 +160,7 @@ def _slo(loaded: LoadedSpec, index: int, run: Scenario, own: ModelTraffic, scena
 
 def _promises(slo: Slo) -> Promises:
     """The promise of a model, in milliseconds."""
-    return Promises({name: limit_us / 1000 for name in PERCENTILES if (limit_us := getattr(slo, f"{name}_us")) is not None})
+    return Promises({name: limit_us / 1000 for name, limit_us in slo.times_us.items()}, slo.error_rate)
 
 
 def _samples(loaded: LoadedSpec, model: ModelSpec) -> dict[str, Any]:

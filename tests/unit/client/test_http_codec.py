@@ -126,31 +126,31 @@ HEALTH = [calls.ServerLive(), calls.ServerReady(), calls.ModelReady("m")]
 
 @pytest.mark.parametrize("call", HEALTH)
 def test_only_a_triton_is_healthy(call):
-    assert answer(call, 200, {}, b"") is True
-    assert answer(call, 400, {}, b"") is False
-    assert answer(call, 400, {}, b'{"error": "Model version not ready"}') is False
-    page = failure(answer, call, 200, {}, b"<html>hello</html>")
+    assert answer(call, 200, b"") is True
+    assert answer(call, 400, b"") is False
+    assert answer(call, 400, b'{"error": "Model version not ready"}') is False
+    page = failure(answer, call, 200, b"<html>hello</html>")
     assert (page.status, page.own) == (Status.STRANGER, False)
-    assert failure(answer, call, 404, {}, b"<html>not found</html>").own is False
-    assert failure(answer, call, 503, {}, b"").status is Status.UNAVAILABLE
+    assert failure(answer, call, 404, b"<html>not found</html>").own is False
+    assert failure(answer, call, 503, b"").status is Status.UNAVAILABLE
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_proxy_that_has_enough_is_not_taken_for_triton(status):
-    found = failure(answer, calls.ServerMetadata(), status, {}, b"<html>slow down</html>")
+    found = failure(answer, calls.ServerMetadata(), status, b"<html>slow down</html>")
     assert (found.status, found.own) == (Status.UNAVAILABLE, False)
     assert failure(reply, b"slow down", b"", status=status).own is False
-    assert failure(answer, calls.ServerMetadata(), 503, {}, b'{"error": "queue is full"}').own is True
+    assert failure(answer, calls.ServerMetadata(), 503, b'{"error": "queue is full"}').own is True
 
 
 @pytest.mark.parametrize("body", [b'{"model_stats": null}', b'{"model_stats": {}}', b"{}"])
 def test_statistics_that_are_none_are_those_of_a_stranger(body):
-    assert failure(answer, calls.ModelStatistics("m"), 200, {}, body).status is Status.STRANGER
+    assert failure(answer, calls.ModelStatistics("m"), 200, body).status is Status.STRANGER
 
 
 def test_sizes_in_a_config_are_numbers_and_texts_of_the_users_stay():
     config = {"name": "m", "sequence_batching": {"state": [{"initial_state": [{"dims": ["1", "-1"]}]}]}, "metric_tags": {"dims": "5"}}
-    found = answer(calls.ModelConfiguration("m"), 200, {}, json.dumps(config).encode())
+    found = answer(calls.ModelConfiguration("m"), 200, json.dumps(config).encode())
     assert found["sequence_batching"]["state"][0]["initial_state"][0]["dims"] == [1, -1]
     assert found["metric_tags"] == {"dims": "5"}
 

@@ -50,7 +50,7 @@ def test_parts_whose_turn_comes_too_late_are_never_sent(triton, run):
     async def check(client):
         await client.meta("m")
         start = time.monotonic()
-        with pytest.raises(errors.PartialFailure, match=r"of 5000 parts failed, with the rows \d+ to 19999; \d+ of them were not sent in time") as error:
+        with pytest.raises(errors.PartialFailure, match=r"of 5000 parts failed, with the rows .* to 19999; \d+ of them were not sent in time") as error:
             await client.infer("m", x=np.ones((20_000, 2), np.float32), deadline_s=0.6)
         assert time.monotonic() - start < 0.6 + 0.05 + BUSY_S
         return error.value

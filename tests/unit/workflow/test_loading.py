@@ -13,7 +13,7 @@ from tritongen.workflow.loading import plan_for_model, plan_for_spec
 SPEC = """\
 version: 1
 models:
-  - {name: a, source: a.onnx, batching: {max: 8}, slo: {p50: 100us, p99: 500us}}
+  - {name: a, source: a.onnx, batching: {max: 8}, slo: {p50: 100us, p99: 500us, error_rate: 2%}}
   - {name: b, source: b.onnx, shapes: {x: [8]}, samples: {x: {files: data}}}
 load:
   scenarios:
@@ -46,7 +46,7 @@ def test_models_have_their_own_values_before_the_scenarios(spec):
     assert [(stage.rate, stage.seconds, stage.measured) for stage in plan.stages] == [(200, 5, False), (200, 30, True)]
     assert second.shape_mix == (({"x": (8,)}, 1.0),)
     assert second.samples["x"]["files"] == str(spec.parent / "data")
-    assert (first.slo, second.slo) == (Promises({"p50": 0.1, "p99": 0.5}), Promises({"max": 1000}))
+    assert (first.slo, second.slo) == (Promises({"p50": 0.1, "p99": 0.5}, 0.02), Promises({"max": 1000}))
     assert first.slo_from == f"slo of a ({spec}:3:51)"
     assert second.slo_from == f"scenario mixed ({spec}:8:40)"
 
