@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -27,6 +28,9 @@ RTX_PLAN = "model.rtx.plan"
 
 FORMAT = 1
 """Version of that file's format."""
+
+SCRIPT = PurePosixPath("build_plans.sh")
+"""The script in the artifacts folder of a repository that builds all its plans."""
 
 TYPED_SINCE = 10
 """The TensorRT from which on the types in an ONNX file can be binding: the flag came with 9.1, which no release has."""
@@ -217,13 +221,18 @@ def read_recipes(text: str) -> tuple[PlanRecipe, ...]:
         raise ValueError(f"it has the format {data.get('format')!r}, and this tritongen reads format {FORMAT}")
     try:
         # From JSON and strictly: a list is a tuple there, and "1" or true no number.
-        recipes = TypeAdapter(tuple[PlanRecipe, ...]).validate_json(json.dumps(data["recipes"]), strict=True)
+        recipes = _reader().validate_json(json.dumps(data["recipes"]), strict=True)
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, ('recipes', *each['loc'])))}: {each['msg']}" for each in error.errors(include_url=False, include_input=False)]
         raise ValueError(f"it is damaged: {'; '.join(dict.fromkeys(wrong))}") from error
     if wrong := [*_contradictions(recipes)]:
         raise ValueError(f"it is damaged: {'; '.join(wrong)}")
     return recipes
+
+
+@cache
+def _reader() -> TypeAdapter[tuple[PlanRecipe, ...]]:
+    return TypeAdapter(tuple[PlanRecipe, ...])
 
 
 def _contradictions(recipes: Sequence[PlanRecipe]) -> Iterator[str]:

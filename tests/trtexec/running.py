@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tritongen.manifest import Manifest, load_manifest, manifest_path
-from tritongen.recipe import PlanFile, PlanRecipe, Profile, Span
-from tritongen.render.scripts import SCRIPT, build_script
+from tritongen.recipe import SCRIPT, PlanFile, PlanRecipe, Profile, Span
+from tritongen.render.scripts import build_script
 
 FAKE = Path(__file__).with_name("fake.py")
 A10G = "GPU-aaaa, 8.6, 580.65.06, NVIDIA A10G"
@@ -64,6 +64,7 @@ class Site:
         """Put there what a render writes for these recipes, as far as the script needs it."""
         for each in recipes:
             (self.repository / each.model / str(each.version)).mkdir(parents=True, exist_ok=True)
+            (self.repository / each.model / "config.pbtxt").write_text("# as it was rendered\n")
             (self.artifacts / each.model).mkdir(parents=True, exist_ok=True)
             (self.artifacts / each.model / each.onnx).write_bytes(onnx)
         self.script.write_bytes(build_script(recipes, image="nvcr.io/nvidia/tritonserver:25.08-py3", spec_name="spec.yaml", tritongen_version="0.1.0"))

@@ -79,8 +79,8 @@ def read_all_recipes(root: Path) -> dict[str, tuple[PlanRecipe, ...]]:
             message = f"the recipes of plans cannot be used: {reason}"
             problems.append(Diagnostic("TG095", message, Location(str(path)), "no plan of this model can be built", _AGAIN, name))
         else:
-            wanted = {PurePosixPath(str(recipe.version), plan.name): recipe for recipe in recipes for plan in recipe.plans}
-            if strangers := sorted({str(path) for path in {*wanted} ^ kept}):
+            wanted = {PurePosixPath(str(recipe.version), plan.name) for recipe in recipes for plan in recipe.plans}
+            if strangers := sorted(map(str, wanted ^ kept)):
                 message = f"the recipes of plans and the model's config name different plans: {', '.join(strangers)}"
                 problems.append(Diagnostic("TG095", message, Location(str(path)), "no plan of this model can be built", _AGAIN, name))
             elif recipes:

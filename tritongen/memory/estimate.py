@@ -6,9 +6,11 @@ constants were measured, and are said with every estimate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tritongen.errors import ModelFileError
 from tritongen.memory.graph import Footprint
 
 CONTEXT_BYTES = 600 << 20
@@ -162,12 +164,16 @@ def _on_gpu(gpu: int | None, models: Iterable[ModelEstimate], changed: Mapping[s
 def _largest(model: ModelEstimate, at: Callable[[int], Footprint], models: Sequence[ModelEstimate], numbers: Sequence[int | None], memory: int) -> int:
     """The largest batch of a model with which all GPUs that it runs on hold what they are to hold."""
 
-    def total(batch: int) -> int:
-        changed = {model.name: model.footprint if batch == model.batch else at(batch)}
+    def total(batch: int) -> float:
+        """Bytes of the fullest GPU; without bounds for a batch that the network does not take."""
+        try:
+            changed = {model.name: model.footprint if batch == model.batch else at(batch)}
+        except ModelFileError:
+            return math.inf
         return max((each.total for each in (_on_gpu(gpu, models, changed) for gpu in numbers) if model.name in each.shares), default=0)
 
     now, half = total(model.batch), total(max(1, model.batch // 2))
-    growth = (now - half) / max(1, model.batch - max(1, model.batch // 2))
+    growth = (now - half) / max(1, model.batch - max(1, model.batch // 2)) if math.isfinite(half) else 0
     guess = model.batch + int((memory - now) / growth) if growth > 0 else MOST_BATCH
     return largest_fitting(lambda batch: total(batch) <= memory, guess)
 

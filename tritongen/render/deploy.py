@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.diagnostics import Severity
+from tritongen.recipe import SCRIPT
 from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.cpu import for_cpu
@@ -194,7 +195,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "artifacts": places.artifacts,
         "artifacts_mount": artifacts_mount(),
         "awaited": awaited,
-        "build_script": artifacts_mount() / "build_plans.sh",
+        "build_script": artifacts_mount() / SCRIPT,
         "builds_plans": plans,
         "command": command(spec),
         "cpus": spec.triton.cpus,

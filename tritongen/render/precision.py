@@ -7,6 +7,7 @@ onnxruntime_backend for precision_mode.
 from __future__ import annotations
 
 from tritongen.known_issues import find_issue
+from tritongen.recipe import TYPED_ALWAYS
 from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import placed_groups
@@ -15,7 +16,6 @@ from tritongen.spec import ModelSpec
 
 _WITHOUT_BF16_MODE = find_issue("no-bf16-precision")
 _FOLD = "write optimize: offline, which folds batch normalizations, whose variances FP16 has few bits for, into convolutions; or "
-_TYPED_SINCE = 11
 _BF16_SINCE = 10
 
 
@@ -34,7 +34,7 @@ def is_converted(model: ModelSpec) -> bool:
 
 def heeds_precision_mode(release: Release | None) -> bool:
     """Whether the release's TensorRT takes a precision from its caller at all; one that is not known is taken to."""
-    return release is None or release.least_tensorrt_major < _TYPED_SINCE
+    return release is None or release.least_tensorrt_major < TYPED_ALWAYS
 
 
 def judge_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:
@@ -138,7 +138,7 @@ def _at(agreement: Agreement) -> str:
 
 def _runs_on_dla(model: ModelSpec, release: Release | None) -> bool:
     """Whether a deep learning accelerator, which computes in FP16 and INT8 only, can run anything of the model: from TensorRT 11 on its file decides."""
-    return model.precision in ("fp16", "int8") or (release is not None and release.least_tensorrt_major >= _TYPED_SINCE)
+    return model.precision in ("fp16", "int8") or (release is not None and release.least_tensorrt_major >= TYPED_ALWAYS)
 
 
 def without_idle_dla(model: ModelSpec, release: Release | None, findings: Findings) -> ModelSpec:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tritongen.manifest import CAPABILITY, FORMAT, FORMS
-from tritongen.recipe import PlanFile, PlanRecipe
+from tritongen.recipe import SCRIPT, PlanFile, PlanRecipe
 from tritongen.render.findings import Findings
 from tritongen.render.trtexec import tensorrt_major, trtexec_options
 from tritongen.repository import SharedFile
@@ -17,7 +17,6 @@ from tritongen.spec import ModelSpec
 from tritongen.staleness import ANNOUNCED
 from tritongen.templating import comment, environment
 
-SCRIPT = PurePosixPath("build_plans.sh")
 """Name of the script in the repository's artifacts folder."""
 
 

@@ -1,7 +1,7 @@
 """Text files that a render writes beside a spec: a deployment. One of them leads: its stamp knows the others, so that a hand edit of any is a conflict.
 
 The plan is made before anything is written and changes nothing, as that of a repository. Files of others in the same folders are never looked at.
-What a killed render put in place is known by the leading file that still waits in what it left (`placing`).
+What a killed render put in place is known by the leading file that still waits in what it left (`file_placing`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritongen.recipe import RECIPES, PlanRecipe, read_recipes
+from tritongen.recipe import RECIPES, PlanRecipe, load_recipes
 from tritongen.repository.entry import Entry
 from tritongen.repository.place import artifacts_beside
 
@@ -15,13 +15,12 @@ def recipes_of(entry: Entry | None, root: Path, name: str) -> tuple[tuple[PlanRe
     if entry is not None:
         return entry.recipes, ""
     file = artifacts_beside(root) / name / RECIPES
-    if not (root / name).is_dir() or not file.is_file():
+    if not (root / name).is_dir():
         return (), ""
     try:
-        recipes = read_recipes(file.read_text(encoding="utf-8"))
+        return load_recipes(file), ""
     except ValueError as error:
         return (), f"it has no part for {name}, which stays as it is: {file} cannot be used: {error}"
-    return tuple(recipe for recipe in recipes if recipe.model == name), ""
 
 
 def recipes_after(root: Path, models: Sequence[tuple[str, Entry | None]]) -> tuple[list[PlanRecipe], list[str]]:

@@ -2,8 +2,8 @@
 
 A staging folder has parts: `new` holds models that are complete, `artifacts` their files for beside the repository, `shared` those of no single model, `old` a
 model that was moved out of the way on a filesystem that cannot exchange two folders, `was` what a model's artifacts were until all of it is in place, `gone`
-what may be deleted. What lies in `old` without a namesake in the repository is put back: by
-the render itself when it is interrupted, by the next one when it was killed.
+what may be deleted. What lies in `old` without a namesake in the repository is put back: by the render itself when it is
+interrupted, by the next one when it was killed.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tritongen.diagnostics import Location
 from tritongen.manifest import Builder
+from tritongen.recipe import SCRIPT
 from tritongen.releases import same_version
 from tritongen.repository import artifacts_beside
 from tritongen.rules.context import BuiltPlan, ModelContext
@@ -24,7 +25,7 @@ def build_hint(context: ModelContext) -> str:
     root = context.folder.path.parent
     if root.name in ("", ".."):
         return "build it in the container that serves it, by build_plans.sh in the folder that is named after the repository and ends with .artifacts"
-    return f"build it in the container that serves it: sh {shlex.quote(str(artifacts_beside(root) / 'build_plans.sh'))}"
+    return f"build it in the container that serves it: sh {shlex.quote(str(artifacts_beside(root) / SCRIPT))}"
 
 
 def _key(context: ModelContext, path: str) -> Key:

@@ -17,7 +17,6 @@ from tritongen.signature.plan import TENSORRT_RTX, read_plan_header
 _SOURCE = "tensorrt_backend/src"
 _TYPES = frozenset({"TYPE_FP32", "TYPE_FP16", "TYPE_BF16", "TYPE_INT8", "TYPE_UINT8", "TYPE_INT32", "TYPE_INT64", "TYPE_BOOL"})
 _SINCE_10 = frozenset({"TYPE_INT64", "TYPE_BF16"})
-_LFS = b"version https://git-lfs"
 _PLAN_MAGIC = (b"ptrt", b"ftrt")
 _SMALLEST_ONNX = b"\x08"  # the field ir_version, which writers put first
 

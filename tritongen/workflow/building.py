@@ -34,7 +34,7 @@ from tritongen.errors import EnvironmentProblem, InputError
 from tritongen.manifest import Builder as BuiltBy
 from tritongen.manifest import make_manifest, print_manifest
 from tritongen.proof import DEFAULT_LIMIT_BYTES
-from tritongen.recipe import PlanRecipe
+from tritongen.recipe import RECIPES, SCRIPT, PlanRecipe, load_recipes
 from tritongen.repository import apply_plan, artifacts_beside, repository_root
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
@@ -103,8 +103,10 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
     outcomes = []
     workshop = _open(request, wanted, device, root)
     for each in wanted:
-        # A spec was rendered just now, or, of a dry run, is not what lies there.
-        outcome = (_without_source(each) if target.is_dir() else None) or _idle(each, request)
+        # A spec was rendered just now, or, of a dry run, is not what lies there: then only what is built is looked at.
+        outcome = _idle(each, request)
+        if target.is_dir() or outcome is None:
+            outcome = _without_source(each) or outcome
         if outcome is None:
             assert workshop is not None
             with audience.building(each) as progress:
@@ -120,7 +122,7 @@ def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequenc
         root = repository_root(target)
         return root, read_all_recipes(root), ()
     refuse_other_files(target)
-    with plan_render(target, prove_limit_bytes=request.prove_limit_bytes) as rendering:
+    with plan_render(target, prove_limit_bytes=request.prove_limit_bytes, settle=not request.dry_run) as rendering:
         if not request.dry_run:
             apply_plan(rendering.plan)
         return rendering.plan.root, {entry.name: entry.recipes for entry in rendering.entries if entry.recipes}, rendering.findings
@@ -162,7 +164,7 @@ def _open(request: Request, wanted: Sequence[Wanted], device: Device | None, roo
     here = [each for each in wanted if each.reasons and not each.elsewhere]
     if request.dry_run or not here:
         return None
-    script = f"run {artifacts_beside(root)}/build_plans.sh in the container that will serve the model"
+    script = f"run {artifacts_beside(root) / SCRIPT} in the container that will serve the model"
     library = load_library(request.kind, instead=script)
     if request.kind == TENSORRT_RTX:
         _check_capabilities(request, here, library)
@@ -213,9 +215,9 @@ class Workshop:
         """Build a plan and put it in place, with its manifest; what stands against it is in the outcome."""
         begun = time.perf_counter()
         try:
-            if problems := check_files(wanted):
-                return Outcome(wanted, State.FAILED, time.perf_counter() - begun, problems=problems)
             built = self._builder.build(Job(wanted.recipe, wanted.artifacts, wanted.capabilities, _content(wanted.timing_cache)), progress)
+            if problem := _replaced(wanted):
+                return Outcome(wanted, State.FAILED, time.perf_counter() - begun, problems=(problem,))
             for path in (wanted.path, wanted.manifest):
                 path.parent.mkdir(parents=True, exist_ok=True)
             if built.timing_cache:
@@ -238,6 +240,21 @@ class Workshop:
         return BuiltBy(
             library.kind, library.version, compute_capability=device.compute_capability, gpu=device.name, driver=device.driver, tritongen=__version__
         )
+
+
+def _replaced(wanted: Wanted) -> Diagnostic | None:
+    """What is said where a render replaced or removed the model while its plan was built, which takes minutes. Raises OSError."""
+    place = wanted.artifacts / RECIPES
+    try:
+        is_there = wanted.recipe in load_recipes(place)
+    except ValueError:
+        is_there = False
+    if is_there:
+        return None
+    message = "another render changed the model while its plan was built"
+    return Diagnostic(
+        "TG095", message, Location(str(place)), "the plan was not kept: it is not the one for the config that is there now", "run it again", wanted.recipe.model
+    )
 
 
 def _content(path: Path) -> bytes:

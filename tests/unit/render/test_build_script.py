@@ -7,6 +7,8 @@ import os
 import random
 import re
 import resource
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -165,6 +167,23 @@ def test_a_plan_that_was_good_stays_where_its_successor_cannot_be_built(site):
     assert site.run().returncode == 1
     assert site.plan().read_bytes() == before
     assert site.run("--check").returncode == 1
+
+
+def test_a_model_that_is_rendered_anew_meanwhile_gets_no_plan_of_the_old_one(site):
+    site.place(recipe())
+    tools = Path(site.variables()["TRTEXEC"])
+    renders = site.root / "renders"
+    config = site.repository / "m/config.pbtxt"
+    renders.write_text(f'#!/bin/sh\ncase "$*" in *--onnx=*) echo "# anew" >> {shlex.quote(str(config))} ;; esac\nexec {shlex.quote(str(tools))} "$@"\n')
+    renders.chmod(0o755)
+    site.environment = {"TRTEXEC": str(renders)}
+    done = site.run()
+    assert done.returncode == 1
+    assert "another render changed the model while its plan was built" in done.stderr
+    assert not site.plan().exists()
+    assert site.leftovers() == []
+    site.environment = {}
+    assert site.run().returncode == 0
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
@@ -549,8 +568,9 @@ def test_another_repository_can_be_named_and_the_folder_can_be_moved(site):
 
 def test_a_model_that_was_not_rendered_there_is_said(site):
     site.place(recipe())
-    (site.repository / "m/1").rmdir()
-    (site.repository / "m").rmdir()
+    (site.repository / "m/config.pbtxt").unlink()
+    assert "has no config.pbtxt that can be read; render the spec again" in site.run().stderr
+    shutil.rmtree(site.repository / "m")
     assert "has no folder for the model; render the spec again" in site.run().stderr
 
 

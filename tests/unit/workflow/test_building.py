@@ -459,6 +459,28 @@ class TestTensorRT:
         checked = case.call("render", case.folder / "spec.yaml", "--check")
         assert (checked.code, "the -py3 image of release 25.08 has 10.13.2.6" in checked.out) == (1, True)
 
+    @pytest.mark.parametrize("meanwhile", ["rendered", "removed"])
+    def test_a_model_that_changes_meanwhile_gets_no_plan_of_the_old_one(self, case, meanwhile):
+        (wanted,) = self.wanted(case)
+
+        class Slow(Carpenter):
+            def build(self, job: Job, progress: Progress) -> Built:
+                if meanwhile == "rendered":
+                    case.spec(", precision: tf32")
+                    case.call("render", case.folder / "spec.yaml")
+                else:
+                    case.spec(others="- {name: other, source: m.onnx, backend: tensorrt, batching: {max: 16}}\n")
+                    text = (case.folder / "spec.yaml").read_text()
+                    (case.folder / "spec.yaml").write_text("".join(line for line in text.splitlines(keepends=True) if "name: m," not in line))
+                    case.call("render", case.folder / "spec.yaml", "--prune")
+                return super().build(job, progress)
+
+        outcome = Workshop(Slow(), GPU).make(wanted, None)
+        assert outcome.state is State.FAILED
+        assert "another render changed the model" in outcome.problems[0].message
+        assert not wanted.path.exists()
+        assert wanted.path.parent.exists() == (meanwhile == "rendered")
+
     def test_a_build_that_fails_leaves_what_was_there(self, case):
         (wanted,) = self.wanted(case)
         Workshop(Carpenter(), GPU).make(wanted, None)

@@ -94,7 +94,8 @@ same_version() {
 
 # A version as one number, for comparing.
 number_of() {
-    printf '%s\n' "$1" | awk -F. '{ printf "%d", ($1 * 1000 + $2) * 1000 + $3 }'
+    # Not %d, which some awks end at 31 bits.
+    printf '%s\n' "$1" | awk -F. '{ printf "%.0f", (($1 * 1000 + $2) * 1000 + $3) * 1000 + $4 }'
 }
 
 # The value of a key in a manifest, where each has a line of its own; a text still as JSON has it.
@@ -324,6 +325,11 @@ build() {
         fail "$repository has no folder for the model; render the spec again, or give this script the repository that was rendered"
         return
     fi
+    # Its stamp covers the recipes and the sources too.
+    if ! config=$(sha256_of "$repository/$model/config.pbtxt" 2>/dev/null); then
+        fail "$repository/$model has no config.pbtxt that can be read; render the spec again"
+        return
+    fi
     folder=$repository/$model/$version
     for wanted_folder in "$folder" "$own/$version"; do
         if ! said=$(mkdir -p -- "$wanted_folder" 2>&1); then
@@ -383,6 +389,10 @@ say_others() {
 
 # Puts a plan that was built where Triton looks, with its manifest.
 place() {
+    if [ "$(sha256_of "$repository/$model/config.pbtxt" 2>/dev/null)" != "$config" ]; then
+        fail "another render changed the model while its plan was built, which was not kept; run this again"
+        return
+    fi
     version_of_plan=''
     if [ "$major" -ge 10 ]; then
         version_of_plan=$("$trtexec" --getPlanVersionOnly "--loadEngine=$temporary" 2>&1 | sed -n 's/.*created with TensorRT version \([0-9.]*\).*/\1/p')
