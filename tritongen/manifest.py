@@ -44,11 +44,11 @@ class Builder:
     Attributes:
         kind: `tensorrt` or `tensorrt-rtx`.
         tensorrt: version of that library, three or four numbers.
-        cuda: version of CUDA.
+        cuda: version of CUDA: the container's, or the driver's where it was built outside of one.
         compute_capability: of the GPU, such as `8.6`; of several that a plan of TensorRT-RTX is for with ", " between them.
         gpu: its name.
         driver: version of the driver.
-        release: the container release that it was built in, as YY.MM.
+        release: the container release that it was built in, as YY.MM; of the script only, since elsewhere nobody knows that TensorRT is the container's.
         tritongen: version of tritongen that built it, or that wrote the script.
     """
 

@@ -16,11 +16,12 @@ _VERSION_BYTES = 96
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU: its name, its compute capability (`8.6`), and the version of its driver (empty where the driver does not say)."""
+    """A GPU: its name, its compute capability (`8.6`), and the versions of its driver and of the driver's CUDA (empty where the driver does not say)."""
 
     name: str
     compute_capability: str
     driver: str
+    cuda: str = ""
 
 
 def find_device() -> Device | None:
@@ -29,7 +30,7 @@ def find_device() -> Device | None:
         cuda = ctypes.CDLL(_CUDA)
     except OSError:
         return None
-    device, major, minor = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
+    device, major, minor, version = (ctypes.c_int(0) for _ in range(4))
     name = ctypes.create_string_buffer(_NAME_BYTES)
     calls: tuple[Callable[[], int], ...] = (
         lambda: cuda.cuInit(0),
@@ -40,7 +41,10 @@ def find_device() -> Device | None:
     )
     if any(call() != 0 for call in calls):
         return None
-    return Device(name.value.decode(errors="replace"), f"{major.value}.{minor.value}", _driver())
+    # 13010 is 13.1 (cuDriverGetVersion).
+    known = cuda.cuDriverGetVersion(ctypes.byref(version)) == 0
+    spelt = f"{version.value // 1000}.{version.value % 1000 // 10}" if known else ""
+    return Device(name.value.decode(errors="replace"), f"{major.value}.{minor.value}", _driver(), spelt)
 
 
 def _driver() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritongen.batching import Batching
-from tritongen.releases import DEFAULT_RELEASE, Release, find_release
+from tritongen.releases import Release
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_stated
 from tritongen.render.onnxruntime import build_options, cache_options
@@ -34,7 +34,7 @@ def add_accelerator(
     `cuda` needs nothing: a GPU instance of the onnxruntime backend always has ONNX Runtime's CUDA provider.
     """
     accelerators = config.optimization.execution_accelerators
-    release = find_release(target.release) if target.release else DEFAULT_RELEASE
+    release = target.known_release
     if model.accelerator == "openvino":
         accelerators.cpu_execution_accelerator.add(name="openvino")
     elif model.accelerator == "tensorrt":

@@ -10,7 +10,6 @@ from typing import Any
 from tritongen.batching import Batching, decide_batching
 from tritongen.modelconfig import ModelConfig, merge_overlay
 from tritongen.recipe import Profile
-from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render.accelerators import add_accelerator, without_shared_engines
 from tritongen.render.backends import BACKENDS
 from tritongen.render.caching import add_response_cache
@@ -98,7 +97,7 @@ def compile_model(
         server: how the server is started; None where nothing is known of it.
     """
     backend = BACKENDS[model.backend]
-    release = find_release(target.release) if target.release else DEFAULT_RELEASE
+    release = target.known_release
     model = without_shared_engines(effective(model, signature, release, findings), versions, findings)
     check_overlay(model, findings)
     graph, signature = signature, as_requested(model, signature)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from tritongen.recipe import TYPED_SINCE, PlanFile, PlanRecipe
-from tritongen.releases import DEFAULT_RELEASE, find_release
 from tritongen.render.compile import Compiled
 from tritongen.render.entry import SOURCE_NAME, ModelFiles
 from tritongen.render.plans import plan_name
@@ -37,7 +36,7 @@ def _artifact_folder(model: ModelSpec, version: int) -> PurePosixPath:
 def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target) -> PlanRecipe:
     model = compiled.model
     build, folder = model.tensorrt.build, _artifact_folder(model, version)
-    release = find_release(target.release) if target.release else DEFAULT_RELEASE
+    release = target.known_release
     dla = next((group.dla for group in model.instances if group.dla is not None), None)
     return PlanRecipe(
         model=model.name,
@@ -59,7 +58,7 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
         plugins=build.plugins,
         dla_core=dla,
         gpu_fallback=build.gpu_fallback,
-        release=target.release or DEFAULT_RELEASE.name,
+        release=target.release_name,
     )
 
 

@@ -26,8 +26,12 @@ class Compared:
 
 def stamp_of(folder: Path) -> Stamp | None:
     """The stamp of a model's folder; None where tritongen did not write its config. Raises OSError."""
-    config = folder / CONFIG
-    return read_stamp(config.read_text(encoding="utf-8", errors="replace")) if config.is_file() else None
+    return stamp_in(folder / CONFIG)
+
+
+def stamp_in(file: Path) -> Stamp | None:
+    """The stamp of a file; None where it has none, or is not there. Raises OSError."""
+    return read_stamp(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
 
 
 def config_sha256(folder: Path) -> str:

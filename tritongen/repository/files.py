@@ -14,10 +14,11 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
+from tritongen.repository.comparing import stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.private import find_leftovers
-from tritongen.repository.stamp import Stamp, read_stamp, stamp_text
+from tritongen.repository.stamp import Stamp, stamp_text
 
 WAITING = "new"
 """Where files wait, in a folder of a process's own."""
@@ -87,8 +88,8 @@ class _Known:
     @classmethod
     def at(cls, root: Path, lead: PurePosixPath) -> _Known:
         """Raises OSError."""
-        stamp = _stamp_at(root / lead)
-        interrupted = [_stamp_at(leftover / WAITING / lead) for leftover in interrupted_renders(root, lead)]
+        stamp = stamp_in(root / lead)
+        interrupted = [stamp_in(leftover / WAITING / lead) for leftover in interrupted_renders(root, lead)]
         files: dict[PurePosixPath, list[str]] = {}
         for each in filter(None, (stamp, *interrupted)):
             for path, sha in each.files.items():
@@ -107,10 +108,6 @@ class _Known:
 def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
     """Folders that killed renders of the same files left. Raises OSError."""
     return find_leftovers(root, root / lead) if root.is_dir() else []
-
-
-def _stamp_at(path: Path) -> Stamp | None:
-    return read_stamp(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else None
 
 
 def _read(path: Path) -> bytes:

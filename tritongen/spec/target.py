@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritongen.releases import DEFAULT_RELEASE
+from tritongen.releases import DEFAULT_RELEASE, find_release
+from tritongen.releases import Release as KnownRelease
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.units import SomeSize
 from tritongen.spec.values import PositiveInt, Release, ServerPath
@@ -33,3 +34,13 @@ class Target(Strict, json_schema_extra={"examples": [{"release": "25.08", "gpu_m
         sets="trt_engine_cache_path and trt_timing_cache_path",
         why="where another volume is mounted; on a folder that does not last, every start builds all engines again",
     )
+
+    @property
+    def release_name(self) -> str:
+        """The release as YY.MM, also where the spec leaves it to the default."""
+        return self.release or DEFAULT_RELEASE.name
+
+    @property
+    def known_release(self) -> KnownRelease | None:
+        """What is known of that release; None for one that is not in the table."""
+        return find_release(self.release_name)

@@ -238,7 +238,13 @@ class Workshop:
         if device is None:
             return BuiltBy(library.kind, library.version, compute_capability=capability_text(wanted.capabilities), tritongen=__version__)
         return BuiltBy(
-            library.kind, library.version, compute_capability=device.compute_capability, gpu=device.name, driver=device.driver, tritongen=__version__
+            library.kind,
+            library.version,
+            cuda=device.cuda,
+            compute_capability=device.compute_capability,
+            gpu=device.name,
+            driver=device.driver,
+            tritongen=__version__,
         )
 
 

@@ -14,10 +14,9 @@ from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import InputError, SpecError
 from tritongen.memory import ModelEstimate
 from tritongen.proof import DEFAULT_LIMIT_BYTES
-from tritongen.releases import DEFAULT_RELEASE
 from tritongen.render import Findings, build_entry, compile_model
 from tritongen.render.effects import idle_target
-from tritongen.render.entry import digest_of
+from tritongen.render.entry import SOURCE_NAME, digest_of
 from tritongen.render.images import server_image
 from tritongen.render.judging import judge_entry
 from tritongen.render.recipes import plan_recipes
@@ -129,7 +128,7 @@ def plan_render(
         entries = [entry for entry in draft.entries if entry.name not in refused]
         if errors and not (keep_going and entries and all(refused)):
             raise InputError([*findings, *_why_not_going_on(errors)] if keep_going else findings)
-        release = draft.loaded.spec.triton.release or DEFAULT_RELEASE.name
+        release = draft.loaded.spec.triton.release_name
         image = server_image(draft.loaded.spec)
         shared = partial(shared_files, release=release, image=image, spec_name=draft.loaded.path.name, tritongen_version=__version__)
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
@@ -246,7 +245,9 @@ def _render_model(
         basis=shelf.basis if model.version == "auto" and not model.sources else None,
     )
     if loaded.spec.triton.gpu_memory and not findings.has_errors:
-        sizes += estimate_files(compiled, {version: (file.path, file.signature) for version, file in prepared.items()}, halves=is_halved(compiled.model))
+        earlier = {int(path.parts[0]): (file.source, newest.signature) for path, file in previous.items() if path.name == SOURCE_NAME}
+        files = {version: (file.path, file.signature) for version, file in prepared.items()}
+        sizes += estimate_files(compiled, earlier | files, halves=is_halved(compiled.model))
     if not findings.has_errors:
         judge_entry(entry, model, proven, release=release_of(loaded), findings=findings)
     return entry

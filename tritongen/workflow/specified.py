@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import SpecError
-from tritongen.releases import DEFAULT_RELEASE, Release, find_release
+from tritongen.releases import Release
 from tritongen.render import Findings
 from tritongen.render.items import has_batch_axis
 from tritongen.render.ragged import as_requested
@@ -35,7 +35,7 @@ def placed_at(diagnostic: Diagnostic, model: str, source: Location) -> Diagnosti
 
 def release_of(loaded: LoadedSpec) -> Release | None:
     """The release that the repository is made for; None for one that is not known."""
-    return find_release(loaded.spec.triton.release) if loaded.spec.triton.release else DEFAULT_RELEASE
+    return loaded.spec.triton.known_release
 
 
 def samples_of(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:

@@ -202,3 +202,19 @@ def test_memory_without_a_copy_on_a_gpu_has_no_effect(tmp_path):
     wide(tmp_path / "m.onnx")
     found = render(tmp_path, "source: m.onnx\ninstances: {kind: cpu}", top='triton: {release: "25.08", gpu_memory: 1GiB}', apply=False).one("TG117")
     assert found.message == "triton.gpu_memory has no effect: no model has copies on a GPU"
+
+
+def test_render_counts_the_earlier_versions_that_stay(tmp_path):
+    """Triton loads both, each with activations of its own."""
+    wide(tmp_path / "m.onnx")
+    keys = "source: m.onnx\nbatching: {max: 1024, preferred: none}\nwarmup: none\nprove: false\ninstances: {kind: gpu}\nversion: auto\nversions: {count: 2}"
+    top = 'triton: {release: "25.08", gpu_memory: 3GiB}'
+    assert "TG185" not in render(tmp_path, keys, top=top).codes
+    networks.save(
+        tmp_path / "m.onnx",
+        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Neg", ["a"], ["y"])],
+        [("x", TensorProto.FLOAT, ["N", 4])],
+        [("y", TensorProto.FLOAT, ["N", WIDE])],
+        [floats("w", 4, WIDE)],
+    )
+    assert "m (version 1) 1.57 GiB, m (version 2)" in render(tmp_path, keys, top=top, apply=False).one("TG185").message
