@@ -204,3 +204,26 @@ async def answer_all(peer: Http2Peer) -> None:
     while True:
         number, _ = await peer.request()
         peer.writer.write(peer.answer(number))
+
+
+def exchange(script, count=1, *, values=None, together=False):
+    """The answers to so many requests, one after another or together, and how many connections they took."""
+
+    async def run():
+        async with served(speaking(script, values), "grpc") as server:
+            sends = [server.send(keep=True) for _ in range(count)]
+            answers = await asyncio.gather(*sends) if together else [await send for send in sends]
+            return answers, server.connections
+
+    return asyncio.run(run())
+
+
+def once(write):
+    """A server that answers one request with what `write(peer, stream)` says and then does nothing."""
+
+    async def script(peer):
+        number, _ = await peer.request()
+        peer.writer.write(write(peer, number))
+        await peer.reader.read()
+
+    return script

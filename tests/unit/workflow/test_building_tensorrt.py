@@ -1,0 +1,153 @@
+"""`tritongen build` by TensorRT itself, which needs a GPU: what goes on around it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.unit.workflow.building import Case
+from tritongen.build import Built, Device, Job, Library, Progress, State, Wanted, survey
+from tritongen.build.survey import read_all_recipes
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import ModelFileError
+from tritongen.manifest import read_manifest
+from tritongen.workflow.building import Workshop
+
+
+@pytest.fixture
+def case(tmp_path, tritongen):
+    return Case(tmp_path, tritongen)
+
+
+class Carpenter:
+    """A builder that makes plans of nothing, or fails."""
+
+    def __init__(self, *, fails: bool = False, cache: bytes = b"times") -> None:
+        self.library = Library("tensorrt", None, "10.13.2.6")
+        self.fails, self.cache, self.seen = fails, cache, list[Job]()
+
+    def build(self, job: Job, progress: Progress) -> Built:
+        self.seen.append(job)
+        if self.fails:
+            raise ModelFileError([Diagnostic("TG092", "it broke")])
+        return Built(memoryview(b"a plan"), self.cache, ("a note",))
+
+
+GPU = Device("NVIDIA A10G", "8.6", "550.54.15")
+
+
+@pytest.mark.parametrize(
+    ("version", "device", "words"),
+    [
+        ("10.13.2.6", None, ["there is no GPU here", "build_plans.sh", "--with tensorrt-rtx"]),
+        ("10.3.0.26", GPU, ["was built with TensorRT 10.3.0.26, and release 25.08 has 10.13.2.6", "pip install 'tensorrt==10.13.2.6'"]),
+    ],
+)
+def test_what_this_machine_lacks_is_said_before_anything_is_built(case, tmp_path, monkeypatch, version, device, words):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/tensorrt.py").write_text(f"__version__ = {version!r}\nBuilder = object")
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    monkeypatch.setattr("tritongen.workflow.building.find_device", lambda: device)
+    result = case.build()
+    monkeypatch.delitem(sys.modules, "tensorrt")
+    assert result.code == 3
+    for text in words:
+        assert text in result.err
+    assert not list(case.root.rglob("*.plan"))
+
+
+class TestTensorRT:
+    """TensorRT itself needs a GPU: here is what goes on around it."""
+
+    def wanted(self, case, device: Device | None = GPU, **options: object) -> list[Wanted]:
+        case.call("render", case.folder / "spec.yaml")
+        return list(survey(case.root, read_all_recipes(case.root), "tensorrt", device=device, **options))
+
+    def test_a_plan_goes_where_triton_loads_it(self, case):
+        (wanted,) = self.wanted(case)
+        outcome = Workshop(Carpenter(), GPU).make(wanted, None)
+        assert (outcome.state, outcome.notes) == (State.BUILT, ("a note",))
+        assert (case.root / "m/1/model.plan").read_bytes() == b"a plan"
+        manifest = read_manifest((case.artifacts / "1/model.plan.manifest.json").read_text())
+        assert (manifest.builder.compute_capability, manifest.builder.gpu, manifest.builder.driver) == ("8.6", "NVIDIA A10G", "550.54.15")
+        assert self.wanted(case) == [Wanted(wanted.recipe, wanted.plan, wanted.path, wanted.artifacts, "tensorrt")]
+
+    def test_a_render_keeps_it(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        assert case.call("render", case.folder / "spec.yaml", "--check").code == 0
+        assert (case.root / "m/1/model.plan").is_file()
+
+    def test_the_times_of_one_build_are_given_to_the_next(self, case):
+        (wanted,) = self.wanted(case)
+        for _ in range(2):
+            carpenter = Carpenter()
+            Workshop(carpenter, GPU).make(wanted, None)
+        assert carpenter.seen[0].timing_cache == b"times"
+
+    def test_another_gpu_makes_it_stale(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        (found,) = self.wanted(case, Device("NVIDIA H100", "9.0", "550.54.15"))
+        assert found.reasons == ("was built on a GPU of compute capability 8.6, and this GPU has 9.0",)
+
+    def test_each_kind_of_gpu_builds_its_own_plan(self, case):
+        case.spec(', tensorrt: {build: {compute_capabilities: ["8.6", "9.0"]}}')
+        here, there = self.wanted(case)
+        assert (here.path.name, here.elsewhere) == ("model.sm86.plan", "")
+        assert (there.path.name, there.elsewhere) == ("model.sm90.plan", "it is for a GPU of compute capability 9.0, and this one has 8.6")
+
+    def test_a_gpu_that_no_plan_is_for(self, case, monkeypatch):
+        case.spec(', tensorrt: {build: {compute_capabilities: ["8.6", "9.0"]}}')
+        monkeypatch.setattr("tritongen.workflow.building.find_device", lambda: Device("NVIDIA T4", "7.5", "550.54.15"))
+        result = case.build()
+        assert result.code == 3
+        assert "model m, version 1: no plan is for this machine; it is for a GPU of compute capability 8.6, and this one has 7.5" in result.err
+        assert "add its compute capability to tensorrt.build.compute_capabilities" in result.err
+        assert case.build("--dry-run").code == 3
+
+    def test_a_plan_of_the_trtllm_image_of_the_same_release_is_built_again(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        text = wanted.manifest.read_text().replace("10.13.2.6", "10.11.0.33").replace('"release": ""', '"release": "25.08"')
+        wanted.manifest.write_text(text)
+        assert case.states("--dry-run") == [
+            (
+                "wanted",
+                ["was built with TensorRT 10.11.0.33 (the -trtllm image of release 25.08), and the -py3 image of release 25.08 has 10.13.2.6"],
+            )
+        ]
+        checked = case.call("render", case.folder / "spec.yaml", "--check")
+        assert (checked.code, "the -py3 image of release 25.08 has 10.13.2.6" in checked.out) == (1, True)
+
+    @pytest.mark.parametrize("meanwhile", ["rendered", "removed"])
+    def test_a_model_that_changes_meanwhile_gets_no_plan_of_the_old_one(self, case, meanwhile):
+        (wanted,) = self.wanted(case)
+
+        class Slow(Carpenter):
+            def build(self, job: Job, progress: Progress) -> Built:
+                if meanwhile == "rendered":
+                    case.spec(", precision: tf32")
+                    case.call("render", case.folder / "spec.yaml")
+                else:
+                    case.spec(others="- {name: other, source: m.onnx, backend: tensorrt, batching: {max: 16}}\n")
+                    text = (case.folder / "spec.yaml").read_text()
+                    (case.folder / "spec.yaml").write_text("".join(line for line in text.splitlines(keepends=True) if "name: m," not in line))
+                    case.call("render", case.folder / "spec.yaml", "--prune")
+                return super().build(job, progress)
+
+        outcome = Workshop(Slow(), GPU).make(wanted, None)
+        assert outcome.state is State.FAILED
+        assert "another render changed the model" in outcome.problems[0].message
+        assert not wanted.path.exists()
+        assert wanted.path.parent.exists() == (meanwhile == "rendered")
+
+    def test_a_build_that_fails_leaves_what_was_there(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter(), GPU).make(wanted, None)
+        outcome = Workshop(Carpenter(fails=True), GPU).make(wanted, None)
+        assert outcome.state is State.FAILED
+        assert [problem.code for problem in outcome.problems] == ["TG092"]
+        assert sorted(path.name for path in (case.root / "m/1").iterdir()) == ["model.plan"]
