@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnxruntime
 import pytest
+from counted import statistics
 from tritonclient.utils import InferenceServerException
 
 from tests.server import models
@@ -62,11 +63,6 @@ def reference(proto, feed):
     return dict(zip([output.name for output in session.get_outputs()], session.run(None, feed), strict=True))
 
 
-def statistics(server, model):
-    with urllib.request.urlopen(f"{server.http_url}/v2/models/{model}/stats") as answer:
-        return json.load(answer)["model_stats"][0]
-
-
 def test_everything_is_ready_and_nothing_was_adapted(server):
     assert set(server.models.values()) == {"READY"}
     assert len(server.models) == 19
@@ -83,13 +79,13 @@ def test_answers_equal_onnxruntime(server, ask, model, rows):
 
 
 def test_requests_that_come_together_are_one_batch_and_each_gets_its_own_rows(server, ask):
-    before = statistics(server, "batched")
+    before = statistics(server.http_url, "batched")
     expected = reference(models.linear(), {"x": ROWS})["y"]
     sizes = [1, 2, 1, 1, 2, 1]
     starts = np.cumsum([0, *sizes[:-1]])
     with ThreadPoolExecutor(len(sizes)) as pool:
         answers = list(pool.map(lambda part: ask(server, "batched", {"x": ROWS[part[0] : part[0] + part[1]]})["y"], zip(starts, sizes, strict=True)))
-    after = statistics(server, "batched")
+    after = statistics(server.http_url, "batched", inferences=before["inference_count"] + sum(sizes))
     for start_row, size, answer in zip(starts, sizes, answers, strict=True):
         np.testing.assert_allclose(answer, expected[start_row : start_row + size], rtol=1e-5)
     assert after["inference_count"] - before["inference_count"] == sum(sizes)

@@ -10,6 +10,7 @@ import onnx
 import pytest
 import ragged
 import tritonclient.grpc as grpcclient
+from counted import statistics
 
 from tritongen.server import start
 from tritongen.workflow.serving import serving
@@ -59,17 +60,13 @@ def server(tmp_path_factory, options):
         yield running
 
 
-def executions(server, model: str) -> int:
-    with grpcclient.InferenceServerClient(server.grpc_url.removeprefix("grpc://")) as client:
-        return client.get_inference_statistics(model).model_stats[0].execution_count
-
-
 def test_requests_of_different_lengths_run_together_and_answer_as_they_do_alone(server, ask):
     rows = [np.random.default_rng(length).standard_normal((1, length)).astype(np.float32) for length in LENGTHS]
-    before = executions(server, "sums")
+    before = statistics(server.http_url, "sums")
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda row: ask(server, "sums", {"x": row}), rows))
-    assert executions(server, "sums") == before + 1
+    after = statistics(server.http_url, "sums", inferences=before["inference_count"] + len(rows))
+    assert after["execution_count"] == before["execution_count"] + 1
     alone = ask(server, "sums", {"x": rows[0]})
     np.testing.assert_allclose(alone["sums"], answers[0]["sums"], rtol=1e-4, atol=1e-6)
     for row, answer in zip(rows, answers, strict=True):
@@ -79,14 +76,15 @@ def test_requests_of_different_lengths_run_together_and_answer_as_they_do_alone(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_batch_input_holds_what_the_requests_have(server, ask, kind):
-    before = executions(server, kind)
+    before = statistics(server.http_url, kind)
 
     def one(shape):
         return ask(server, kind, {"x": np.zeros(shape, np.float32), "id": np.full((shape[0], 1), shape[2], np.int64)})["seen"]
 
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(one, GRIDS))
-    assert executions(server, kind) == before + 1
+    after = statistics(server.http_url, kind, inferences=before["inference_count"] + sum(shape[0] for shape in GRIDS))
+    assert after["execution_count"] == before["execution_count"] + 1
     seen = answers[0][0]
     for shape, answer in zip(GRIDS, answers, strict=True):
         np.testing.assert_array_equal(answer, np.tile(seen, (shape[0], 1)))

@@ -11,6 +11,7 @@ import compose
 import networks
 import numpy as np
 import pytest
+from counted import statistics
 
 from tritongen.errors import ServerStartError
 from tritongen.server import embedded, ports, runtime, served_copy
@@ -109,6 +110,7 @@ def test_a_rendered_command_line_starts_the_server(spec, ask):
         assert {name for name, state in server.models.items() if state == "READY"} == {"kept"}
         x = np.ones((1, 8), np.float32)
         ask(server, "kept", {"x": x})
+        statistics(server.http_url, "kept", inferences=1)
         with urllib.request.urlopen(f"{server.metrics_url}/metrics") as answer:
             metrics = answer.read().decode()
         assert 'nv_inference_queue_summary_us{model="kept",version="1",quantile="0.999"}' in metrics

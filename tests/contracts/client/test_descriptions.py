@@ -3,6 +3,7 @@
 import json
 
 import contract
+import counted
 import models
 import pytest
 
@@ -43,6 +44,8 @@ def clients(tmp_path_factory):
     contract.python_model(repository, "stateful", contract.SUMMING, "x INT32 [1]", "sum INT32 [1]; open INT32 [1]", batch=1, extra=STATEFUL)
     with contract.serve(repository) as server, tritongen.Client(server.grpc_url) as grpc, tritongen.Client(server.http_url) as http:
         grpc.infer("rich", x=contract.rows(3))
+        # The warmup's row is counted too.
+        counted.statistics(server.http_url, "rich", inferences=4)
         yield grpc, http
 
 
@@ -64,7 +67,6 @@ def test_configs_and_statistics_are_equal(clients, model):
 def test_numbers_are_numbers(clients):
     for client in clients:
         (statistics,) = client.statistics("rich")
-        # The warmup's row is counted too.
         assert statistics["inference_count"] == 4
         assert statistics["inference_stats"]["fail"] == {"count": 0, "ns": 0}
         assert client.config("rich")["input"][0]["dims"] == [64]
