@@ -117,9 +117,10 @@ def test_a_spec_is_proved_rendered_warmed_up_and_served(tmp_path, options, ask):
     (tmp_path / "spec.yaml").write_text(SPEC)
     rows = [np.arange(length, dtype=np.float32)[None] + 1 for length in LENGTHS]
     with serving(tmp_path / "spec.yaml", options()) as served, ThreadPoolExecutor(4) as pool:
-        before = executions(served.server, "sums")
+        before = statistics(served.server.http_url, "sums")
         answers = list(pool.map(lambda row: ask(served.server, "sums", {"x": row}), rows))
-        assert executions(served.server, "sums") == before + 1
+        after = statistics(served.server.http_url, "sums", inferences=before["inference_count"] + len(rows))
+        assert after["execution_count"] == before["execution_count"] + 1
     for row, answer in zip(rows, answers, strict=True):
         np.testing.assert_array_equal(answer["sums"], row.sum(axis=1, keepdims=True))
         np.testing.assert_array_equal(answer["doubled"], 2 * row)
