@@ -4,10 +4,10 @@ Truth: a server of known times (tests/known_server.py) writes down when each req
 p99 and p99.9 as reported, as the log gives them, and as the schedule gives them for one worker; then the same with a pause of two seconds. On a machine that
 does other things, run it with `chrt -f 10`: else it measures how long these processes wait for a core.
 
-Cost: CPU of a sender a request, as fast as the server answers, with 16 under way. Two senders as fast as they can and a server want more than two cores, and
-requests a second say nothing about them on two. What is said instead: how many requests two processes get out of a second of CPU each, against one process
-at the same rate. That is how much more two send where each has a core, as long as nothing else that they share is the limit. First, a sample in the recorder,
-and a report of half a second.
+Cost: CPU of a sender a request, as fast as the server answers, with 16 under way. How many requests two processes get out of a second of CPU each, against one
+process at the same rate: how much more two send where each has a core, as long as nothing else that they share is the limit. Where there are cores for it
+(`ROOMY`), requests a second of one and of two processes as fast as they can, with 16 under way in each, at a server of several processes. First, a sample in
+the recorder, and a report of half a second.
 
     python benchmarks/load.py [--requests 10000] [--rates 50,200,500] [--protocols http,grpc] [--seconds 5] [--rounds 3]
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import statistics
 import sys
 import tempfile
@@ -39,6 +40,9 @@ PAUSE = (5.0, 2.0)
 STEADY = 1000.0
 SAMPLES = 100_000
 REPORTS = 200
+ROOMY = 12
+"""Cores from which on two senders, what drives them, and SERVERS processes that answer have one each."""
+SERVERS = 8
 
 
 def show(what: str, found: truth.Truth) -> None:
@@ -55,15 +59,20 @@ def fastest(protocol: str, seconds: float) -> LoadResult:
     return measured(LoadPlan((ModelLoad(MODEL),), protocol, users=16, seconds=seconds, pool=4), 1)
 
 
+def at_once(protocol: str, seconds: float, processes: int) -> LoadResult:
+    """A closed loop of 16 for each process on a server that is not one process."""
+    return measured(LoadPlan((ModelLoad(MODEL),), protocol, users=16 * processes, seconds=seconds, pool=4), processes, SERVERS)
+
+
 def steady(protocol: str, seconds: float, processes: int) -> LoadResult:
     """An open loop that every process has the same part in, however many there are, and that no core is full with."""
     rate = STEADY * processes
     return measured(LoadPlan((ModelLoad(MODEL),), protocol, stages=(Stage(seconds, rate, rate, "steady"),), arrivals="constant", pool=4), processes)
 
 
-def measured(plan: LoadPlan, processes: int) -> LoadResult:
+def measured(plan: LoadPlan, processes: int, servers: int = 1) -> LoadResult:
     """The plan, whose url is a protocol, on a server that answers at once."""
-    with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=0.0) as server:
+    with tempfile.TemporaryDirectory() as folder, known_server(Path(folder), service_s=0.0, processes=servers) as server:
         return run_load(dataclasses.replace(plan, url=server.urls[plan.url]), machines=Machines(processes))
 
 
@@ -74,6 +83,10 @@ def cost(protocol: str, seconds: float, rounds: int) -> None:
     print(f"{protocol}, 16 under way: {spread([found[0].rate for found in results])} requests/s, {spread(highest)} us CPU a request")
     print(f"{protocol}, {STEADY:g}/s from each process: {spread(one)} us CPU a request from one, {spread(two)} from two")
     print(f"{protocol}, two processes with a core each against one: {spread([2 * first / second for first, second in zip(one, two, strict=True)], 2)} x")
+    if (os.cpu_count() or 1) >= ROOMY:
+        rates = [(at_once(protocol, seconds, 1).rate, at_once(protocol, seconds, 2).rate) for _ in range(rounds)]
+        alone, both = spread([first for first, _ in rates]), spread([second for _, second in rates])
+        print(f"{protocol}, as fast as they can: {alone} requests/s from one process, {both} from two: {spread([two / one for one, two in rates], 2)} x")
 
 
 def cpu_us(result: LoadResult) -> float:

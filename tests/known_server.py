@@ -188,13 +188,13 @@ class Grpc(asyncio.Protocol):
             self._transport.write(begin + frames.frame(Kind.DATA, 0, stream, data) + end)
 
 
-async def run(log: Path, service_s: float, stalls: Stalls) -> None:
+async def run(log: Path, service_s: float, stalls: Stalls, ports: dict[str, int]) -> None:
     """Serve until standard input is closed, then write the log."""
     worker = Worker(service_s, stalls)
     loop = asyncio.get_running_loop()
-    http = await loop.create_server(lambda: Http(worker), "127.0.0.1", 0, backlog=1024)
     answers = grpc_answers()
-    grpc = await loop.create_server(lambda: Grpc(worker, answers), "127.0.0.1", 0, backlog=1024)
+    http = await loop.create_server(lambda: Http(worker), "127.0.0.1", ports["http"], backlog=1024, reuse_port=True)
+    grpc = await loop.create_server(lambda: Grpc(worker, answers), "127.0.0.1", ports["grpc"], backlog=1024, reuse_port=True)
     print(json.dumps({name: server.sockets[0].getsockname()[1] for name, server in (("http", http), ("grpc", grpc))}), flush=True)
     closed = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(closed), sys.stdin)
@@ -211,19 +211,30 @@ class KnownServer:
 
 
 @contextlib.contextmanager
-def known_server(folder: Path, *, service_s: float, stalls: Stalls = ()) -> Iterator[KnownServer]:
-    """Run one while the block runs; its log is kept in `folder`."""
-    log = folder / "known.json"
+def known_server(folder: Path, *, service_s: float, stalls: Stalls = (), processes: int = 1) -> Iterator[KnownServer]:
+    """Run one while the block runs; its log is kept in `folder`. Of several processes each has a worker of its own, and the kernel deals connections out."""
+    logs = [folder / f"known{number}.json" for number in range(processes)]
+    ports = {"http": 0, "grpc": 0}
+    with contextlib.ExitStack() as running:
+        started = []
+        for log in logs:
+            process, ports = running.enter_context(_process([str(log), service_s, stalls, ports]))
+            started.append(process)
+        server = KnownServer({protocol: f"{protocol}://127.0.0.1:{port}" for protocol, port in ports.items()}, [])
+        yield server
+        for process in started:
+            process.communicate(timeout=10)
+        found = [(arrived, end) for log in logs for arrived, end in json.loads(log.read_text())]
+        server.log += sorted(found, key=lambda times: times[1])
+
+
+@contextlib.contextmanager
+def _process(arguments: list[object]) -> Iterator[tuple[subprocess.Popen[str], dict[str, int]]]:
+    """One process that serves, and its ports."""
     code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'tests')]!r}; import known_server; known_server.main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, json.dumps([str(log), service_s, stalls])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        ports = json.loads(process.stdout.readline())
-        running = KnownServer({protocol: f"{protocol}://127.0.0.1:{port}" for protocol, port in ports.items()}, [])
-        yield running
-        process.communicate(timeout=10)
-        running.log += [(arrived, end) for arrived, end in json.loads(log.read_text())]
+        yield process, json.loads(process.stdout.readline())
     finally:
         process.kill()
         process.communicate()
@@ -231,5 +242,5 @@ def known_server(folder: Path, *, service_s: float, stalls: Stalls = ()) -> Iter
 
 def main() -> None:
     """What runs in the process."""
-    log, service_s, stalls = json.loads(sys.argv[1])
-    asyncio.run(run(Path(log), service_s, stalls))
+    log, service_s, stalls, ports = json.loads(sys.argv[1])
+    asyncio.run(run(Path(log), service_s, stalls, ports))
