@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import pytest
 
 # Before anything imports onnxruntime: its newer releases report what they run to their maker.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+# A suite that was started in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = [str(Path(__file__).parent / folder) for folder in (".", "server", "contracts/client")]
 
 import networks
