@@ -59,6 +59,11 @@ class Proxy:
             with contextlib.suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)
 
+    def is_noticed(self) -> bool:
+        """Whether the other side has closed what was cut, too."""
+        half_closed = (4, 5)  # FIN_WAIT1 and FIN_WAIT2
+        return not any(near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in half_closed for near in self._sockets[::2])
+
     def close(self) -> None:
         for open_socket in (self._listener, *self._sockets):
             with contextlib.suppress(OSError):
@@ -133,6 +138,8 @@ def test_a_kept_connection_that_was_closed_costs_no_request(proxied, kind):
         client.infer("linear", x=rows(1))
         for _ in range(3):
             proxy.cut()
+            if kind.startswith("grpc"):
+                contract.eventually(proxy.is_noticed, "gRPC's own threads have seen it")
             time.sleep(0.1)
             assert client.infer("linear", x=rows(1))["y"].shape == (1, 16)
 
