@@ -28,7 +28,7 @@ test: lint
 
 # Long runs with random and hostile input.
 fuzz: $(STAMP)
-	$(BIN)/python -m pytest -m fuzz
+	$(BIN)/python -m pytest -m fuzz --hypothesis-profile=random
 
 # Ten minutes of requests over both protocols, blocking and for asyncio; 300 changes under a polling server; hundreds of killed renders.
 soak: $(STAMP)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before anything imports onnxruntime: its newer releases report what they run to their maker.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -21,6 +22,11 @@ sys.path[:0] = [str(Path(__file__).parent / folder) for folder in (".", "server"
 import networks
 
 from tritongen.cli.main import run
+
+# The same examples in every run, however slow the machine is; `make fuzz` looks for other ones.
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", settings.get_profile("same"), derandomize=False)
+settings.load_profile("same")
 
 
 @dataclass(frozen=True)

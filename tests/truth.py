@@ -44,12 +44,14 @@ class Truth:
         result: what the load test reported.
         logged: from the instant at which each request was due to the end that the server wrote down.
         simulated: what they are with a network and a generator that take no time.
+        seconds: from the instant at which the run began to its result.
         noise: round trips of something else that asked the same server at the same time for what takes no time; empty where nothing did.
     """
 
     result: LoadResult
     logged: Sequence[float]
     simulated: Sequence[float]
+    seconds: float
     noise: Sequence[float] = ()
 
     def reported_ms(self, percent: float) -> float:
@@ -120,8 +122,9 @@ def run(
         plan = LoadPlan((ModelLoad(MODEL),), server.urls[protocol], stages=stages, arrivals=arrivals, seed=seed, pool=4, deadline_s=60)
         with round_trips(server.urls["http"]) if noise else contextlib.nullcontext([]) as trips:
             result = run_load(plan, machines=Machines(processes), progress=watch)
+            end = time.perf_counter()
     # The nearest of many looks at the clock: each comes some microseconds after the instant that it is about.
     start = min(starts)
     dues = sorted(arrival.due_s for share in range(processes) for arrival in schedule(stages, arrivals, seed=seed, share=share, shares=processes))
     ends = [end for _, end in sorted(server.log)]
-    return Truth(result, [end - start - due for end, due in zip(ends, dues, strict=True)], simulated(dues, service_s, stalls), trips)
+    return Truth(result, [finish - start - due for finish, due in zip(ends, dues, strict=True)], simulated(dues, service_s, stalls), end - start, trips)

@@ -69,19 +69,22 @@ class Manifest:
     Attributes:
         sha256: SHA-256 (hex) of the plan's own content.
         options: the recipe's `build_options`.
-        fingerprint: the recipe's `fingerprint`.
         builder: what built it.
     """
 
     sha256: str
     options: Mapping[str, Any]
-    fingerprint: str
     builder: Builder
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the recipe with these options."""
+        return options_fingerprint(self.options)
 
 
 def make_manifest(recipe: PlanRecipe, plan_sha256: str, builder: Builder) -> Manifest:
     """The manifest of a plan with this hash that `builder` made by `recipe`."""
-    return Manifest(plan_sha256, plain_options(recipe), recipe.fingerprint, builder)
+    return Manifest(plan_sha256, plain_options(recipe), builder)
 
 
 def plain_options(recipe: PlanRecipe) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def read_manifest(text: str) -> Manifest:
         wrong.append("options")
     if wrong:
         raise ValueError(f"it is damaged, or was edited by hand: {', '.join(wrong)}")
-    manifest = Manifest(data["sha256"], data["options"], data["fingerprint"], Builder(**{name: data[name] for name in names}))
+    manifest = Manifest(data["sha256"], data["options"], Builder(**{name: data[name] for name in names}))
     if print_manifest(manifest) != text:
         raise ValueError("it was edited by hand, or written anew by another program")
     return manifest

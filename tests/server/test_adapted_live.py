@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import urllib.request
 
+import networks
 import numpy as np
 import onnxruntime
 import pytest
 
 from tests.server import models
+from tritongen.diagnostics import Severity
 from tritongen.errors import RepositoryError
 from tritongen.server import gpu, start
+from tritongen.workflow import render
+from tritongen.workflow.serving import serving
 
 pytestmark = pytest.mark.server
 
@@ -74,6 +78,24 @@ def test_a_gpu_repository_is_served_on_the_cpu_with_one_warning_for_each_model(n
         assert (copy / "0" / "accelerated" / "1").is_symlink()
         assert str(copy) not in server.log()
     assert snapshot(repository.parent) == before
+
+
+def test_a_converted_file_without_a_gpu_is_served_with_what_would_serve_its_source(no_gpu, tmp_path, options):
+    networks.mlp(tmp_path / "m.onnx")
+    (tmp_path / "spec.yaml").write_text("""\
+version: 1
+models:
+  - {name: half, source: m.onnx, precision: fp16}
+  - {name: whole, source: m.onnx}
+""")
+    with serving(tmp_path / "spec.yaml", options()) as served:
+        (told,) = (finding for finding in served.findings if finding.code == "TG439")
+        assert (told.model, told.location.line, told.severity) == ("half", 3, Severity.ADVICE)
+        assert "tritongen render --cpu" in told.hint
+    render(tmp_path / "spec.yaml", cpu=True)
+    with serving(tmp_path / "model_repository.cpu", options()) as served:
+        assert served.findings == ()
+        assert served.server.warnings == ()
 
 
 def test_strict_refuses_and_names_every_model(no_gpu, repository, options):

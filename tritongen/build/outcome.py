@@ -49,11 +49,13 @@ class Building:
         root: the repository's folder.
         findings: what was found while rendering the spec; none for a repository.
         outcomes: one for each plan.
+        notes: what a user should know of the way in which the spec was rendered.
     """
 
     root: Path
     findings: tuple[Diagnostic, ...]
     outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def unserved(self) -> tuple[str, ...]:

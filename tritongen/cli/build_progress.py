@@ -14,13 +14,13 @@ from tritongen.build import Outcome, Silent, Wanted
 from tritongen.build import Progress as BuildProgress
 from tritongen.diagnostics import Diagnostic
 from tritongen.report.building import format_outcome
-from tritongen.report.text import format_diagnostics
+from tritongen.report.text import format_diagnostics, printable
 
 
 class JsonAudience:
     """Says nothing: the whole comes at the end."""
 
-    def rendered(self, findings: Sequence[Diagnostic]) -> None:
+    def rendered(self, findings: Sequence[Diagnostic], notes: Sequence[str]) -> None:
         """The spec was rendered."""
 
     def building(self, wanted: Wanted) -> AbstractContextManager[BuildProgress]:
@@ -34,10 +34,12 @@ class JsonAudience:
 class TextAudience:
     """A line for each plan on stdout; on stderr a bar for the build that runs, or, where that is no terminal, a line when it begins."""
 
-    def rendered(self, findings: Sequence[Diagnostic]) -> None:
+    def rendered(self, findings: Sequence[Diagnostic], notes: Sequence[str]) -> None:
         """The spec was rendered."""
         if findings:
             click.echo(format_diagnostics(findings), err=True)
+        for note in notes:
+            click.echo(printable(note), err=True)
 
     def building(self, wanted: Wanted) -> AbstractContextManager[BuildProgress]:
         """Around a build."""

@@ -82,8 +82,9 @@ class LoadOutput:
 
         comparison = self._comparison(result)
         with Patience():  # whatever is pressed: what was measured is kept
-            problems = _written(self._texts(as_json, result, comparison, found))
-        click.echo(as_json() if self.form == "json" else as_text())
+            data = as_json()
+            problems = _written(self._texts(data, result, comparison, found))
+        click.echo(data if self.form == "json" else as_text())
         if comparison is not None:
             click.echo(f"\n{format_comparison(comparison)}", err=self.form == "json")
         for note in result.notes if self.form == "json" or (found is not None and found.best is None) else ():
@@ -91,11 +92,11 @@ class LoadOutput:
         if problems:
             raise InputError(problems)
 
-    def _texts(self, as_json: Callable[[], str], result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[tuple[Path, str]]:
+    def _texts(self, data: str, result: LoadResult, comparison: Comparison | None, found: Found | None) -> list[tuple[Path, str]]:
         """What is to be written where."""
         texts: list[tuple[Path, str]] = []
         if self.output is not None:
-            texts.append((self.output, as_json() + "\n"))
+            texts.append((self.output, data + "\n"))
         if self.html is not None:
             from tritongen.report.load_html import load_page
 

@@ -95,7 +95,7 @@ def _show(rendering: Rendering, *, dry_run: bool, check: bool) -> int:
 def _write(rendering: Rendering, *, keep_going: bool) -> int:
     """Apply the plan; 2 where something was left undone."""
     from tritongen.report.plans import format_plan
-    from tritongen.report.text import format_diagnostics
+    from tritongen.report.text import format_diagnostics, printable
     from tritongen.repository import conflicts, lost_plans
     from tritongen.workflow.writing import apply_rendering, deployment_conflicts
 
@@ -106,7 +106,7 @@ def _write(rendering: Rendering, *, keep_going: bool) -> int:
     if rendering.deployment is not None and not in_the_way:
         click.echo(format_plan(rendering.deployment, done=True))
     for note in applied.notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)
     left = [*conflicts(applied.plan), *in_the_way]
     if found := [*left, *lost_plans(applied.plan)]:
         click.echo(format_diagnostics(found), err=True)

@@ -17,7 +17,6 @@ from tritongen.load.recorder import summary
 from tritongen.load.result import SCHEMA_VERSION, LoadResult
 from tritongen.sources import read_text
 
-COMPARED = ("p50", "p90", "p99", "p99.9")
 FEWEST_BEYOND = 10
 """A percentile with fewer samples beyond it moves from run to run by itself: the relative error of a count of n events is about 1/sqrt(n)."""
 _LONGEST_VALUE = 80
@@ -39,7 +38,7 @@ class EarlierLatency(_Part):
     p99_9: float | None = Field(default=None, ge=0, alias="p99.9")
 
     def measures(self) -> Mapping[str, float | None]:
-        """By the names in `COMPARED`."""
+        """By their names in a result."""
         return {"p50": self.p50, "p90": self.p90, "p99": self.p99, "p99.9": self.p99_9}
 
 

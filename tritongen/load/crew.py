@@ -16,6 +16,15 @@ from typing import Any
 HELLO, SHARE, LINE, GO, STOP = (f"tritongen-{word}" for word in ("hello", "share", "line", "go", "stop"))
 """Messages: a worker is there; its share, or why it gets none; a line of what it sends; the instant to begin; end early."""
 
+RUN_VARIABLE = "TRITONGEN_LOAD_RUN"
+"""Names the run's folder."""
+
+SHARES_VARIABLE = "TRITONGEN_LOAD_SHARES"
+"""How many workers the master waits for; not set for the workers of another machine."""
+
+VERSION_VARIABLE = "TRITONGEN_LOAD_VERSION"
+"""The version of tritongen, which master and workers must have in common."""
+
 LEAD_S = 0.5
 """Seconds between the master's word and the first request: it has to reach every worker."""
 

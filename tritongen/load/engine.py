@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritongen.load.crew import RUN_VARIABLE, SHARES_VARIABLE, VERSION_VARIABLE
+
 END_S = 15.0
 """Seconds for Locust to end by itself when it is told to."""
 
@@ -74,9 +76,9 @@ def locust(folder: Path, options: Sequence[str], shares: int | None, tool_versio
     """
     command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), *options]
     command += ["--only-summary", "--loglevel", "ERROR", "--host", "tritongen"]
-    environment = {**os.environ, "TRITONGEN_LOAD_RUN": str(folder), "TRITONGEN_LOAD_VERSION": tool_version}
+    environment = {**os.environ, RUN_VARIABLE: str(folder), VERSION_VARIABLE: tool_version}
     if shares is not None:
-        environment["TRITONGEN_LOAD_SHARES"] = str(shares)
+        environment[SHARES_VARIABLE] = str(shares)
     with (folder / "locust.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
     try:

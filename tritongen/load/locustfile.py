@@ -3,8 +3,8 @@
 Every worker's one user runs one sender process with the worker's share of the schedule; what it measures travels with Locust's own worker messages, and goes
 into Locust's statistics too, rounded as those are. Without workers the only process is master and worker at once.
 
-`RUN_VARIABLE` names a folder: there the master finds `plan.json`, and ends the run when there is a file `stop`; it and the workers of `tritongen load --worker`
-append to its `reports.jsonl` what their parent process has to know, a line each.
+`crew.RUN_VARIABLE` names a folder: there the master finds `plan.json`, and ends the run when there is a file `stop`; it and the workers of
+`tritongen load --worker` append to its `reports.jsonl` what their parent process has to know, a line each.
 """
 
 from __future__ import annotations
@@ -30,15 +30,11 @@ from tritongen.load import crew
 from tritongen.load.histogram import Samples
 from tritongen.load.recorder import Recorder
 
-RUN_VARIABLE = "TRITONGEN_LOAD_RUN"
-SHARES_VARIABLE = "TRITONGEN_LOAD_SHARES"
-"""How many workers the master waits for; not set for the workers of another machine."""
-VERSION_VARIABLE = "TRITONGEN_LOAD_VERSION"
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.1
 _SHARE_S = 60.0
 
-folder = Path(os.environ[RUN_VARIABLE])
+folder = Path(os.environ[crew.RUN_VARIABLE])
 
 
 class OneEach(UsersDispatcher):
@@ -171,7 +167,7 @@ def _begin(environment: Environment, **_: Any) -> None:
         runner.register_message(crew.STOP, lambda environment, msg: hand.stop())
         name = f"{socket.gethostname()} {os.getpid()}"
         own({"connected": name})
-        runner.send_message(crew.HELLO, {"name": name, "version": os.environ[VERSION_VARIABLE]})
+        runner.send_message(crew.HELLO, {"name": name, "version": os.environ[crew.VERSION_VARIABLE]})
 
 
 def _lead(environment: Environment, runner: Any) -> None:
@@ -183,7 +179,9 @@ def _lead(environment: Environment, runner: Any) -> None:
     many = isinstance(runner, MasterRunner)
     if many:
         environment.dispatcher_class = OneEach
-    leader = crew.Crew((folder / "plan.json").read_text(encoding="utf-8"), int(os.environ[SHARES_VARIABLE]), os.environ[VERSION_VARIABLE], tell, write)
+    leader = crew.Crew(
+        (folder / "plan.json").read_text(encoding="utf-8"), int(os.environ[crew.SHARES_VARIABLE]), os.environ[crew.VERSION_VARIABLE], tell, write
+    )
     runner.register_message(crew.HELLO, lambda environment, msg: leader.hello(msg.node_id, msg.data))
     runner.register_message(crew.LINE, lambda environment, msg: leader.line(msg.node_id, msg.data["line"]))
 
@@ -203,7 +201,7 @@ def _lead(environment: Environment, runner: Any) -> None:
 
 def own(data: Mapping[str, Any]) -> None:
     """What the parent process of a worker has to know; on the master's machine that one hears it from the master."""
-    if SHARES_VARIABLE not in os.environ:
+    if crew.SHARES_VARIABLE not in os.environ:
         write(data)
 
 

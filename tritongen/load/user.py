@@ -6,20 +6,15 @@ A user sends its next request when the last one was answered: a closed loop, in 
 
 from __future__ import annotations
 
-import itertools
 import logging
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar
 
 import gevent
 from gevent import GreenletExit
-from gevent.lock import Semaphore
 from locust import User
 from locust.env import Environment
 
@@ -30,45 +25,10 @@ from tritongen.errors import InputError, TritongenError, Unsupported
 from tritongen.load.greenlets import check_side_by_side, set_up_grpc
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, ModelLoad, problem, read
+from tritongen.load.stock import Request, Stock, Values, mixed, test_of
 from tritongen.spec.traffic import parse_sizes
 
 log = logging.getLogger("tritongen.load")
-
-Values = Mapping[str, object]
-"""The inputs of one request by name, as `Client.infer` takes them."""
-
-
-class _Request(NamedTuple):
-    """One request: the model's name and version, and its inputs."""
-
-    model: str
-    version: str
-    inputs: Values
-
-
-@dataclass
-class _Stock:
-    """What all users of a class share during a test: the models, and the requests in the order in which they are sent, without an end."""
-
-    models: tuple[ModelLoad, ...]
-    requests: Iterator[_Request]
-
-
-@dataclass
-class _Test:
-    """What the users of one process share during a test, by class. `lock` lets one of them prepare it while the others wait."""
-
-    lock: Semaphore = field(default_factory=Semaphore)
-    stocks: dict[type, _Stock] = field(default_factory=dict)
-    refused: bool = False
-
-    def over(self, **_: Any) -> None:
-        """The next test prepares anew: models may have been replaced in between."""
-        self.stocks.clear()
-        self.refused = False
-
-
-_tests: WeakKeyDictionary[Environment, _Test] = WeakKeyDictionary()
 
 
 class _TritonUser(User):
@@ -119,7 +79,7 @@ class _TritonUser(User):
             self.client = None
 
     def _set_up(self) -> None:
-        test = _test_of(self.environment)
+        test = test_of(self.environment)
         try:
             with test.lock:
                 if test.refused:
@@ -164,7 +124,7 @@ class _TritonUser(User):
             raise GreenletExit
         return self.client
 
-    def _next(self, inputs: Values | None) -> _Request:
+    def _next(self, inputs: Values | None) -> Request:
         request = next(self._stock.requests)
         return request if inputs is None else request._replace(inputs=inputs)
 
@@ -183,7 +143,7 @@ class _TritonUser(User):
         """A client that sends each request once: retries would hide failures and lengthen what is measured."""
         return Client(self.host or "", deadline_s=self.deadline_s, retries=0)
 
-    def _prepare(self) -> _Stock:
+    def _prepare(self) -> Stock:
         """Everything that must be right before the first request. Raises TritongenError."""
         endpoint = parse_url(self.host or "")
         if endpoint.protocol != self.protocol:
@@ -202,7 +162,7 @@ class _TritonUser(User):
                 if meta.decoupled and self.protocol == "http":
                     raise Unsupported(f"model '{load.model}' is decoupled, and HTTP carries no streams of tensors", hint="use TritonGrpcUser and its stream()")
                 pools.append(self._payloads(load, meta))
-        return _Stock(loads, _mixed(loads, pools, self.seed))
+        return Stock(loads, mixed(loads, pools, self.seed))
 
     def _only_load(self, model: str) -> ModelLoad:
         """What is sent to the one model of a class that mixes none. Raises InputError (TG420)."""
@@ -296,16 +256,6 @@ def read_shapes(shapes: Mapping[str, tuple[int, ...]] | str) -> dict[str, tuple[
     return found
 
 
-def _mixed(loads: Sequence[ModelLoad], pools: Sequence[Sequence[Values]], seed: int) -> Iterator[_Request]:
-    """Requests to the models by their parts, each model's own round and round."""
-    order = random.Random(seed)  # noqa: S311 - no secret
-    choices = [(load, itertools.cycle(pool)) for load, pool in zip(loads, pools, strict=True)]
-    parts = [load.part for load in loads]
-    while True:
-        ((load, payloads),) = order.choices(choices, parts)
-        yield _Request(load.model, load.version, next(payloads))
-
-
 def _only_model(client: Client) -> str:
     names = sorted({str(entry["name"]) for entry in client.repository_index(ready=True)})
     if len(names) != 1:
@@ -316,15 +266,6 @@ def _only_model(client: Client) -> str:
 
 def _size(result: Result) -> int:
     return sum(map(array_bytes, result.values()))
-
-
-def _test_of(environment: Environment) -> _Test:
-    test = _tests.get(environment)
-    if test is None:
-        test = _tests[environment] = _Test()
-        stopped: Any = environment.events.test_stop  # Locust types none of its hooks
-        stopped.add_listener(test.over)
-    return test
 
 
 def _refuse(user: _TritonUser, error: TritongenError) -> None:

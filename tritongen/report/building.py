@@ -42,14 +42,18 @@ def format_nothing(building: Building) -> str:
 
 
 def format_json(result: Building | TritongenError) -> str:
-    """`{"error": null, "findings": [...], "repository": ..., "plans": [...]}`, with a final newline.
+    """`{"error": null, "findings": [...], "repository": ..., "notes": [...], "plans": [...]}`, with a final newline.
 
     Keys are never left out, also where an error ended the run.
     """
     if isinstance(result, TritongenError):
-        whole = outcome_json((), result) | {"repository": None, "plans": []}
+        whole = outcome_json((), result) | {"repository": None, "notes": [], "plans": []}
     else:
-        whole = outcome_json(result.findings) | {"repository": printable(str(result.root)), "plans": [_plan(outcome) for outcome in result.outcomes]}
+        whole = outcome_json(result.findings) | {
+            "repository": printable(str(result.root)),
+            "notes": [printable(note) for note in result.notes],
+            "plans": [_plan(outcome) for outcome in result.outcomes],
+        }
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -16,7 +16,7 @@ from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
 from tritongen.repository.comparing import stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
-from tritongen.repository.plan import Change, Plan
+from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.private import find_leftovers
 from tritongen.repository.stamp import Stamp, stamp_text
 
@@ -68,8 +68,7 @@ def plan_files(
         changes = [_compare(root, path, content, path == lead, known, force=force) for path, content in contents.items()]
         changes += [_orphan(root, path, known, force=force, prune=prune) for path in gone]
     except OSError as error:
-        hint = "check the path and its permissions"
-        raise RepositoryError([Diagnostic("TG040", f"cannot read it: {error.strerror or error}", Location(str(error.filename or root)), hint=hint)]) from error
+        raise RepositoryError([unreadable(error, root, "the folder of the deployment")]) from error
     return FilePlan(root, tuple(changes), force, prune, contents=contents, lead=lead)
 
 

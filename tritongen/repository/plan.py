@@ -196,11 +196,11 @@ def _compare_shared(plan: Plan, names: Sequence[str]) -> tuple[SharedChange, ...
     return tuple(compare_shared(plan.artifacts_root, path, file, force=plan.force) for path, file in files.items())
 
 
-def unreadable(error: OSError, root: Path) -> Diagnostic:
-    """The finding for a repository that the operating system does not let us read."""
+def unreadable(error: OSError, root: Path, what: str = "the model repository") -> Diagnostic:
+    """The finding for a place that the operating system does not let us read."""
     return Diagnostic(
         "TG040",
-        f"cannot read the model repository: {error.strerror or error}",
+        f"cannot read {what}: {error.strerror or error}",
         Location(str(error.filename or root)),
         hint="check the path and its permissions",
     )

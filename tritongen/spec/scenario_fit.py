@@ -9,28 +9,19 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tritongen.spec.batching import Batching
 from tritongen.spec.scenarios import RANDOM, LoadTests, Scenario, Traffic
+from tritongen.spec.sending import Asked
 from tritongen.spec.shapes import ShapeRange
 from tritongen.spec.values import problem
 
 Place = tuple[str, ...]
 
 
-class Served(Protocol):
-    """What a load test must fit of a model."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
+class Served(Asked, Protocol):
+    """What a load test must fit of a model that it sends to."""
 
     @property
     def batching(self) -> Batching:
         """The largest batch."""
-        ...
-
-    @property
-    def known_shapes(self) -> Mapping[str, ShapeRange]:
-        """Sizes by input, as far as the spec says them."""
         ...
 
 

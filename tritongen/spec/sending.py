@@ -21,7 +21,7 @@ class Asked(Protocol):
 
     @property
     def known_shapes(self) -> Mapping[str, ShapeRange]:
-        """Sizes by input."""
+        """Sizes by input, as far as the spec says them."""
         ...
 
 

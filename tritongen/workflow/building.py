@@ -46,8 +46,8 @@ from tritongen.workflow.serving import refuse_other_files
 class Audience(Protocol):
     """Who follows a run. Every plan is told once, when its fate is known."""
 
-    def rendered(self, findings: Sequence[Diagnostic]) -> None:
-        """The spec was rendered, with these findings; none for a repository."""
+    def rendered(self, findings: Sequence[Diagnostic], notes: Sequence[str]) -> None:
+        """The spec was rendered, with these findings and these notes on how it was written; none for a repository."""
 
     def building(self, wanted: Wanted) -> AbstractContextManager[Progress]:
         """Around a build, of whose progress what is entered is told; left by whatever ends the build, Ctrl-C included."""
@@ -94,8 +94,8 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
     if request.capabilities and request.kind != TENSORRT_RTX:
         message = "compute capabilities are for tensorrt-rtx; TensorRT builds for the GPU that it runs on"
         raise InputError([Diagnostic("TG093", message, hint="name them in the spec: tensorrt: {build: {compute_capabilities: [...]}}")])
-    root, recipes, findings = _recipes(target, request)
-    audience.rendered(findings)
+    root, recipes, findings, notes = _recipes(target, request)
+    audience.rendered(findings, notes)
     recipes = _chosen(recipes, request.models, root)
     device = find_device() if request.kind == TENSORRT else None
     version = installed_version(request.kind) if request.kind == TENSORRT_RTX else ""
@@ -113,19 +113,18 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
                 outcome = workshop.make(each, progress)
         audience.end(outcome)
         outcomes.append(outcome)
-    return Building(root, findings, tuple(outcomes))
+    return Building(root, findings, tuple(outcomes), notes)
 
 
-def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequence[PlanRecipe]], tuple[Diagnostic, ...]]:
-    """The repository, its recipes by model, and what was found while rendering."""
+def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequence[PlanRecipe]], tuple[Diagnostic, ...], tuple[str, ...]]:
+    """The repository, its recipes by model, what was found while rendering, and what a user should know of how it was written."""
     if target.is_dir():
         root = repository_root(target)
-        return root, read_all_recipes(root), ()
+        return root, read_all_recipes(root), (), ()
     refuse_other_files(target)
     with plan_render(target, prove_limit_bytes=request.prove_limit_bytes, settle=not request.dry_run) as rendering:
-        if not request.dry_run:
-            apply_plan(rendering.plan)
-        return rendering.plan.root, {entry.name: entry.recipes for entry in rendering.entries if entry.recipes}, rendering.findings
+        notes = () if request.dry_run else apply_plan(rendering.plan).notes
+        return rendering.plan.root, {entry.name: entry.recipes for entry in rendering.entries if entry.recipes}, rendering.findings, notes
 
 
 def _chosen(recipes: Mapping[str, Sequence[PlanRecipe]], names: tuple[str, ...], root: Path) -> Mapping[str, Sequence[PlanRecipe]]:

@@ -78,11 +78,13 @@ class Rendering(Draft):
         plan: the change of each model.
         refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
         deployment: the change of each file of a deployment, where one was asked for; it is not written without the models that are refused.
+        notes: what a user should know about the way in which it was written; empty before.
     """
 
     plan: Plan
     refused: tuple[str, ...] = ()
     deployment: FilePlan | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def plans(self) -> tuple[Plan, ...]:

@@ -15,11 +15,13 @@ from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.errors import RepositoryError
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import find_release
+from tritongen.render.precision import is_converted
 from tritongen.repository import apply_plan
 from tritongen.rules import ServerFacts, built_plans
 from tritongen.server import EmbeddedServer, ServerOptions, start
 from tritongen.server.options import LeftOut, with_server
 from tritongen.server.runtime import base_folder, owned_folder
+from tritongen.server.served_copy import this_machine
 from tritongen.spec import LoadedSpec
 from tritongen.workflow.rendering import plan_render
 
@@ -76,7 +78,7 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
         with start(rendering.plan.root, dataclasses.replace(options, disable_auto_complete=True, release=release)) as server:
             # the server says itself that it does not know its release, and has a cache where a model asks for one
             findings = tuple(finding for finding in rendering.findings if finding.code not in ("TG115", "TG409"))
-            yield Served(server, (*findings, *(_left_out(loaded, one) for one in left_out)))
+            yield Served(server, (*findings, *_halves_on_cpu(loaded), *(_left_out(loaded, one) for one in left_out)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -97,6 +99,23 @@ def stale_plans(repository: Path, release: str | None) -> tuple[Diagnostic, ...]
         for finding in found
         if finding.code in codes
     )
+
+
+def _halves_on_cpu(loaded: LoadedSpec) -> Iterator[Diagnostic]:
+    """Advice (TG439) for each model whose converted file runs on the CPU only since this machine has no GPU."""
+    if this_machine().gpus:
+        return
+    for index, model in enumerate(loaded.spec.models):
+        if is_converted(model) and model.conversion.keep_io_types:
+            yield Diagnostic(
+                "TG439",
+                f"precision {model.precision} is for GPUs, and this machine has none",
+                loaded.locate(("models", index, "precision")),
+                "the converted file runs here on the CPU, which computes it in FP32 between casts: slower than the source, with the rounded weights' answers",
+                "for the source itself: `tritongen render --cpu`, then `tritongen serve` the repository that it writes",
+                model.name,
+                severity=Severity.ADVICE,
+            )
 
 
 def _left_out(loaded: LoadedSpec, one: LeftOut) -> Diagnostic:

@@ -19,6 +19,12 @@ def server(repository):
         yield running
 
 
+@pytest.fixture
+def gate(repository):
+    """Closes the gate of a slow model."""
+    return lambda model: contract.Gate(repository / model)
+
+
 @pytest.fixture(params=contract.KINDS)
 def kind(request):
     return request.param

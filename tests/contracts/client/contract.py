@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
+import urllib.request
 from pathlib import Path
 
 import models
@@ -16,17 +18,27 @@ CPU = "instance_group [{ kind: KIND_CPU count: 1 }]\n"
 
 SLOW = '''
 import time
+from pathlib import Path
 import numpy as np
 import triton_python_backend_utils as utils
 
 class TritonPythonModel:
-    """Answers with its input after as many seconds as the input says."""
+    """Answers with its input after as many seconds as the input says; inf: once there is no file `closed` in its folder. `begun` is there while it works."""
+
+    def initialize(self, args):
+        self.folder = Path(args["model_repository"])
 
     def execute(self, requests):
         responses = []
         for request in requests:
             seconds = utils.get_input_tensor_by_name(request, "seconds").as_numpy()
-            time.sleep(float(seconds.max()))
+            (self.folder / "begun").touch()
+            if np.isinf(seconds.max()):
+                while (self.folder / "closed").exists():
+                    time.sleep(0.005)
+            else:
+                time.sleep(float(seconds.max()))
+            (self.folder / "begun").unlink()
             responses.append(utils.InferenceResponse([utils.Tensor("slept", seconds)]))
         return responses
 '''
@@ -176,6 +188,47 @@ def fill(repository: Path) -> None:
     python_model(repository, "counting", COUNTING, "count INT32 [1]", "number INT32 [1]", batch=0, extra="model_transaction_policy { decoupled: true }\n")
     python_model(repository, "summing", SUMMING, "x INT32 [1]", "sum INT32 [1]; open INT32 [1]", batch=1, extra=SEQUENCE)
     python_model(repository, "echoing", ECHOING, "x FP32 [1]", "parameters STRING [1]", batch=0)
+
+
+class Gate:
+    """Lets requests to a slow model that ask for `UNTIL_OPENED` wait until it is opened, which it is at the latest when its block is left."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> Gate:
+        (self._folder / "closed").touch()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.open()
+        eventually(lambda: not (self._folder / "begun").exists(), "the model has nothing to do")
+
+    def open(self) -> None:
+        (self._folder / "closed").unlink(missing_ok=True)
+
+    def wait_begun(self) -> None:
+        """Wait until the model works on a request."""
+        eventually((self._folder / "begun").exists, "the model has begun")
+
+
+UNTIL_OPENED = np.full((1, 1), np.inf, np.float32)
+
+
+def eventually(holds, what: str, seconds: float = 60.0) -> None:
+    """Wait until it holds, for as long as a machine that is busy with other things may take."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        time.sleep(0.01)
+
+
+def metric(server, family: str, model: str, **labels: str) -> float:
+    """What the server's page of metrics says of a model."""
+    with urllib.request.urlopen(f"{server.metrics_url}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    wanted = [f'model="{model}"', *(f'{name}="{value}"' for name, value in labels.items())]
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(family + "{") and all(word in line for word in wanted))
 
 
 def serve(repository: Path, **options):

@@ -18,9 +18,8 @@ from tritongen import errors
 
 pytestmark = pytest.mark.server
 
-GRACE_S = 0.05
-"""What a call may take beyond its deadline on a quiet machine; tests allow for a busy one on top."""
-BUSY_S = 1.0
+BUSY_S = 20.0
+"""What a call may take beyond its deadline on a machine that is busy with other things; one that does not keep it takes a minute, or for ever."""
 
 
 @pytest.fixture
@@ -34,15 +33,11 @@ def address(server, kind):
     return server.grpc_url if kind.startswith("grpc") else server.http_url
 
 
-def seconds(value):
-    return np.full((1, 1), value, np.float32)
-
-
 @contextlib.contextmanager
 def within(deadline_s):
     start = time.monotonic()
     yield
-    assert time.monotonic() - start < deadline_s + GRACE_S + BUSY_S
+    assert time.monotonic() - start < deadline_s + BUSY_S
 
 
 class Proxy:
@@ -63,6 +58,11 @@ class Proxy:
         for open_socket in self._sockets:
             with contextlib.suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)
+
+    def is_noticed(self) -> bool:
+        """Whether the other side has closed what was cut, too."""
+        half_closed = (4, 5)  # FIN_WAIT1 and FIN_WAIT2
+        return not any(near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in half_closed for near in self._sockets[::2])
 
     def close(self) -> None:
         for open_socket in (self._listener, *self._sockets):
@@ -110,8 +110,8 @@ def proxied(server, kind):
 
 
 def test_a_port_where_nothing_listens_fails_at_once(kind):
-    with contract.make_client(kind, f"{kind.split('-')[0]}://127.0.0.1:1") as client, within(2), pytest.raises(errors.ConnectionFailed) as error:
-        client.infer("linear", x=rows(1), deadline_s=5)
+    with contract.make_client(kind, f"{kind.split('-')[0]}://127.0.0.1:1") as client, within(0), pytest.raises(errors.ConnectionFailed) as error:
+        client.infer("linear", x=rows(1), deadline_s=60)
     assert not error.value.sent
     assert not isinstance(error.value, errors.NotTriton)
 
@@ -123,12 +123,12 @@ def test_a_connection_that_is_cut_in_the_middle_of_an_answer(proxied, kind):
     with contract.make_client(kind, url) as client:
         client.meta("linear")
         proxy.cut_after = 300
-        with within(5), pytest.raises(errors.ConnectionFailed) as error:
-            client.infer("linear", x=rows(8), deadline_s=5)
+        with within(0), pytest.raises(errors.ConnectionFailed) as error:
+            client.infer("linear", x=rows(8), deadline_s=60)
         assert error.value.sent
         assert not isinstance(error.value, errors.NotTriton)
         proxy.cut_after = None
-        assert client.infer("linear", x=rows(8), deadline_s=5, idempotent=True)["y"].shape == (8, 16)
+        assert client.infer("linear", x=rows(8), deadline_s=60, idempotent=True)["y"].shape == (8, 16)
 
 
 def test_a_kept_connection_that_was_closed_costs_no_request(proxied, kind):
@@ -138,6 +138,8 @@ def test_a_kept_connection_that_was_closed_costs_no_request(proxied, kind):
         client.infer("linear", x=rows(1))
         for _ in range(3):
             proxy.cut()
+            if kind.startswith("grpc"):
+                contract.eventually(proxy.is_noticed, "gRPC's own threads have seen it")
             time.sleep(0.1)
             assert client.infer("linear", x=rows(1))["y"].shape == (1, 16)
 
@@ -164,8 +166,8 @@ def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterward
                 assert not client.ready(deadline_s=0.3)
         finally:
             os.kill(server.pid, signal.SIGCONT)
-        client.wait_ready(deadline_s=20)
-        assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
+        client.wait_ready(deadline_s=60)
+        assert client.infer("linear", x=rows(1), deadline_s=60)["y"].shape == (1, 16)
 
 
 def test_a_server_that_is_killed_under_a_request_and_started_again(two_models, kind):
@@ -174,18 +176,20 @@ def test_a_server_that_is_killed_under_a_request_and_started_again(two_models, k
         client = contract.make_client(kind, url)
         client.infer("linear", x=rows(1))
         client.meta("slow")
-        killer = threading.Timer(0.3, os.kill, (server.pid, signal.SIGKILL))
+        gate = contract.Gate(two_models / "slow")
+        (two_models / "slow/closed").touch()
+        killer = threading.Thread(target=lambda: (gate.wait_begun(), os.kill(server.pid, signal.SIGKILL)))
         killer.start()
-        with within(3), pytest.raises(errors.ConnectionFailed) as error:
-            client.infer("slow", seconds=seconds(5), deadline_s=20)
+        with within(BUSY_S), pytest.raises(errors.ConnectionFailed) as error:
+            client.infer("slow", seconds=contract.UNTIL_OPENED, deadline_s=60)
         assert error.value.sent
         killer.join()
-        with within(3), pytest.raises(errors.ConnectionFailed):
-            client.infer("linear", x=rows(1), deadline_s=3)
+        with within(0), pytest.raises(errors.ConnectionFailed):
+            client.infer("linear", x=rows(1), deadline_s=60)
     ports = {"grpc_port": 0, "http_port": 0, "metrics_port": 0} | {f"{kind.split('-')[0]}_port": int(url.rsplit(":", 1)[1])}
     with contract.serve(two_models, **ports), client:  # closed first: Triton waits for open HTTP connections before it stops
-        client.wait_ready(deadline_s=20)
-        assert client.infer("linear", x=rows(1), deadline_s=20)["y"].shape == (1, 16)
+        client.wait_ready(deadline_s=60)
+        assert client.infer("linear", x=rows(1), deadline_s=60)["y"].shape == (1, 16)
 
 
 def test_a_request_beyond_what_grpc_carries_is_refused_early(server):
@@ -193,5 +197,5 @@ def test_a_request_beyond_what_grpc_carries_is_refused_early(server):
     import tritongen
 
     huge = np.broadcast_to(np.float32(0), (8_500_000, 64))
-    with tritongen.Client(server.grpc_url) as client, within(5), pytest.raises(errors.InvalidInput, match="the limit is 2147418112"):
+    with tritongen.Client(server.grpc_url) as client, within(0), pytest.raises(errors.InvalidInput, match="the limit is 2147418112"):
         client.infer("wide", x=huge)

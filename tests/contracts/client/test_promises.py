@@ -1,6 +1,7 @@
 """What the guide promises about retries, several servers, deadlines, sequences and closing, tried where it would hurt."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import socket
 import threading
@@ -15,7 +16,8 @@ import tritongen
 from tritongen import errors
 
 pytestmark = pytest.mark.server
-BUSY_S = 1.0
+BUSY_S = 20.0
+"""What a call may take beyond its deadline on a machine that is busy with other things; one that does not keep it takes a minute, or for ever."""
 
 
 def seconds(value, count=1):
@@ -50,7 +52,7 @@ class Answering:
             self._threads[-1].start()
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(5)
+        connection.settimeout(60)
         with connection, contextlib.suppress(OSError):
             if heard := connection.recv(1 << 16):
                 self.heard.append(heard)
@@ -107,13 +109,10 @@ def test_the_end_of_a_sequence_is_sent_as_its_requests_were(client):
 def test_one_server_that_never_answers_does_not_break_the_others(kind, url, hole):
     bad = f"{url.split('://')[0]}://127.0.0.1:{hole}"
     with contract.make_client(kind, [bad, url], deadline_s=6) as client:
-        outcomes = []
+        client._core.balancer._rests[0] = 5  # it rests for long when it is lost, so that it does until the end of this test
         for _ in range(6):
-            start = time.monotonic()
             assert client.infer("linear", x=rows(1))["y"].shape == (1, 16)
-            outcomes.append(time.monotonic() - start)
-        # One probe of the bad one, and no more while it rests.
-        assert sorted(outcomes)[3] < 1
+        assert client._core.balancer._rests[0] == 6, "it was asked once, and no more while it rests"
         assert [client.ready("linear") for _ in range(4)] == [True] * 4
 
 
@@ -140,29 +139,46 @@ def test_loading_reaches_every_server(kind, url, answering):
     assert [len(other.heard) for other in others] == [1, 1]
 
 
-def test_a_split_request_waits_for_no_other_call(kind, url):
+def test_a_split_request_waits_for_no_other_call(kind, url, gate):
     with contract.make_client(kind, url, window=2) as client:
         client.meta("slow")
         client.meta("linear")
         if kind.endswith("aio"):
             return  # tasks share no threads
-        other = threading.Thread(target=lambda: client.infer("waiting", seconds=seconds(0.6, 3)))
-        other.start()
-        time.sleep(0.1)
-        start = time.monotonic()
-        assert client.infer("linear", x=rows(40), deadline_s=5)["y"].shape == (40, 16)
-        assert time.monotonic() - start < 0.6 + BUSY_S
-        other.join()
+        with gate("waiting") as waiting, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            other = pool.submit(client.infer, "waiting", seconds=np.repeat(contract.UNTIL_OPENED, 3, axis=0), deadline_s=120)
+            waiting.wait_begun()
+            assert client.infer("linear", x=rows(40), deadline_s=60)["y"].shape == (40, 16)
+            assert not other.done()
+            waiting.open()
+            assert other.result()["slept"].shape == (3, 1)
 
 
-@pytest.mark.parametrize(("kind", "deadline_s"), [*((kind, 0.3) for kind in contract.KINDS), ("http-aio", 5.2)])
-def test_a_deadline_is_kept_whatever_its_length(kind, hole, deadline_s):
-    """5.2 s: aiohttp rounds limits above five seconds up, where it is not told otherwise."""
+def test_a_deadline_is_kept(kind, hole):
     with contract.make_client(kind, f"{kind.split('-')[0]}://127.0.0.1:{hole}") as client:
         start = time.monotonic()
         with pytest.raises(errors.DeadlineExceeded):
-            client.meta("linear", deadline_s=deadline_s)
-        assert time.monotonic() - start < deadline_s + 0.6
+            client.meta("linear", deadline_s=0.3)
+        assert time.monotonic() - start < 0.3 + BUSY_S
+
+
+def test_a_long_deadline_is_kept_to_the_millisecond(hole):
+    """aiohttp rounds limits above five seconds up, where it is not told otherwise: seen in the timers that it sets."""
+
+    async def timers():
+        loop, found = asyncio.get_running_loop(), []
+        set_timer = loop.call_at
+        loop.call_at = lambda when, *rest, **options: found.append(when - loop.time()) or set_timer(when, *rest, **options)
+        async with tritongen.AsyncClient(f"http://127.0.0.1:{hole}") as client:
+            asking = asyncio.ensure_future(client.meta("linear", deadline_s=5.2))
+            while not any(seconds > 1 for seconds in found):
+                await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        return found
+
+    assert max(asyncio.run(timers())) <= 5.2
 
 
 def test_waiting_for_readiness_ends_in_time_and_says_why(kind, url):
@@ -170,7 +186,7 @@ def test_waiting_for_readiness_ends_in_time_and_says_why(kind, url):
         start = time.monotonic()
         with pytest.raises(errors.DeadlineExceeded, match=r"not ready after 0\.5 s: .*127\.0\.0\.1:1: "):
             client.wait_ready(deadline_s=0.5)
-        assert time.monotonic() - start < 0.5 + 0.5
+        assert time.monotonic() - start < 0.5 + BUSY_S
 
 
 def test_a_request_that_does_not_fit_needs_no_server(kind, url, server):
@@ -183,7 +199,7 @@ def test_a_request_that_does_not_fit_needs_no_server(kind, url, server):
         os.kill(server.pid, signal.SIGSTOP)
         try:
             with pytest.raises(errors.InvalidInput, match="got int64"):
-                client.infer("linear", x=np.ones((1, 64), np.int64), deadline_s=0.5)
+                client.infer("linear", x=np.ones((1, 64), np.int64), deadline_s=2)
         finally:
             os.kill(server.pid, signal.SIGCONT)
 
@@ -199,7 +215,7 @@ def test_a_proxy_that_wants_credentials_is_no_stranger(kind, answering):
             client.infer("linear", x=rows(1), headers={"authorization": "Bearer mine"})
         assert b"bearer mine" in proxy.heard[0].lower()
         with pytest.raises(errors.AccessDenied):
-            client.wait_ready(deadline_s=2)
+            client.wait_ready(deadline_s=60)
 
 
 @pytest.mark.parametrize("kind", ["http", "http-aio"])
@@ -215,7 +231,7 @@ def test_a_proxy_that_wants_credentials_is_no_stranger(kind, answering):
 def test_answers_that_are_cut_or_garbled_are_told_apart(kind, answering, answer, expected):
     proxy = answering(answer)
     with contract.make_client(kind, proxy.url, retries=0) as client, pytest.raises(expected) as error:
-        client.meta("linear", deadline_s=3)
+        client.meta("linear", deadline_s=60)
     assert not isinstance(error.value, errors.DeadlineExceeded)
 
 
@@ -243,56 +259,56 @@ def test_a_model_that_fails_to_load_is_loaded_once(client, repository):
     tries = folder / "1" / "model.py.tries"
     before = len(tries.read_text()) if tries.exists() else 0
     with pytest.raises(errors.TritongenError):
-        client.load("broken", deadline_s=20)
+        client.load("broken", deadline_s=60)
     assert len(tries.read_text()) == before + 1
 
 
-def test_closing_under_a_request_ends_it_with_one_error(kind, url):
-    if kind.endswith("aio"):
+def test_closing_under_a_request_ends_it_with_one_error(kind, url, gate):
+    with gate("waiting") as waiting:
+        if kind.endswith("aio"):
 
-        async def close_under_way():
-            client = tritongen.AsyncClient(url)
-            await client.meta("waiting")
-            task = asyncio.ensure_future(client.infer("waiting", seconds=seconds(1.0)))
-            await asyncio.sleep(0.3)
-            await client.close()
-            with pytest.raises(errors.InferenceError):
-                await task
+            async def close_under_way():
+                client = tritongen.AsyncClient(url)
+                task = asyncio.ensure_future(client.infer("waiting", seconds=contract.UNTIL_OPENED, deadline_s=60))
+                await asyncio.to_thread(waiting.wait_begun)
+                await client.close()
+                with pytest.raises(errors.InferenceError):
+                    await task
 
-        asyncio.run(close_under_way())
-        return
-    client = tritongen.Client(url)
-    client.meta("waiting")
-    found = []
-
-    def call():
-        try:
-            found.append(client.infer("waiting", seconds=seconds(1.0)))
-        except errors.TritongenError as error:
-            found.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    time.sleep(0.3)
-    client.close()
-    thread.join(10)
-    # HTTP's answer may still come: its connection was in use.
-    assert isinstance(found[0], errors.InferenceError | tritongen.Result)
+            asyncio.run(close_under_way())
+            return
+        client = tritongen.Client(url)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            other = pool.submit(client.infer, "waiting", seconds=contract.UNTIL_OPENED, deadline_s=60)
+            waiting.wait_begun()
+            client.close()
+            waiting.open()
+            # HTTP's answer may still come: its connection was in use.
+            assert isinstance(other.exception(), errors.InferenceError | None)
     with pytest.raises(errors.InferenceError, match="is closed"):
         list(client.infer_many("linear", [{"x": rows(1)}]))
 
 
-def test_results_of_a_slow_source_are_not_withheld(client):
-    def source():
-        for _ in range(3):
-            time.sleep(0.2)
-            yield {"x": rows(1)}
+def test_results_of_a_slow_source_are_not_withheld(client, kind):
+    """The first one comes before so many were given as may be under way."""
+    given, enough, window = [], [], 64
 
-    start = time.monotonic()
-    results = client.infer_many("linear", source(), window=8)
+    def source():
+        while not enough and len(given) < window:
+            given.append({"x": rows(1)})
+            yield given[-1]
+            time.sleep(0.05)
+
+    async def slow_source():
+        for values in source():
+            yield values
+            await asyncio.sleep(0.05)
+
+    results = client.infer_many("linear", slow_source() if kind.endswith("aio") else source(), window=window)
     next(results)
-    assert time.monotonic() - start < 0.2 * 3 + 0.15 + BUSY_S / 2
-    assert len(list(results)) == 2
+    assert len(given) < window
+    enough.append(True)
+    assert len(list(results)) == len(given) - 1
 
 
 @pytest.mark.parametrize("window", [0, -1, 1.5, True])

@@ -20,7 +20,7 @@ from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.run import run_load
 from tritongen.spec.traffic import Promises
 
-SOON_S = 40
+SOON_S = 120
 """Within which processes start and end on a machine that does other things too."""
 
 
@@ -70,7 +70,7 @@ def test_ctrl_c_a_server_that_dies_and_a_rate_that_cannot_be_made(load, tmp_path
         with known_server(tmp_path / "dies", service_s=0.0) as dies:
             stopped = load("stopped", stays.urls["http"], "--rate", 50, "--duration", "60s", "--processes", 2)
             search = load("search", stays.urls["grpc"], "--find-max", "--rate", 50, "--duration", "60s", "--slo", "p99=5s")
-            left = load("left", dies.urls["grpc"], "--rate", 50, "--duration", "5s", "--deadline", "1s")
+            left = load("left", dies.urls["grpc"], "--rate", 50, "--duration", "8s", "--deadline", "1s")
             begun(left)
         for process, _ in map(begun, (stopped, search)):
             process.send_signal(signal.SIGINT)

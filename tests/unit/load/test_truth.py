@@ -12,7 +12,6 @@ from known_server import MODEL, ROOT, known_server
 
 from tritongen.load.arrivals import Stage
 from tritongen.load.plan import LoadPlan, ModelLoad
-from tritongen.load.sender import TICK_S
 
 
 def test_the_simulation_is_that_of_one_worker():
@@ -50,7 +49,7 @@ def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
     # Sixty of six hundred arrive in the pause, or while what it held back is worked off.
     assert found.reported_ms(99) > 200
     # How busy a sender was is said of the run, without the seconds in which it waited for its start.
-    assert found.result.senders[0].wall_s == pytest.approx(3, abs=2)
+    assert 2.9 < found.result.senders[0].wall_s < found.seconds
 
 
 def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
@@ -61,10 +60,11 @@ def test_the_cpu_of_the_last_requests_is_counted(tmp_path):
         with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             print(json.dumps({"plan": plan.to_json(), "share": 0, "shares": 1}), file=process.stdin, flush=True)
             assert json.loads(process.stdout.readline()) == {"ready": True}
-            print(time.perf_counter(), file=process.stdin, flush=True)
+            begun = time.perf_counter()
+            print(begun, file=process.stdin, flush=True)
             reports = [json.loads(line) for line in process.stdout]
     last = reports[-1]
     assert last["lasted_s"] == 0.01
     assert all(report["lasted_s"] is None for report in reports[:-1])
     assert last["cpu_s"] > 0
-    assert 0 < last["wall_s"] < 2 * TICK_S
+    assert 0 < last["wall_s"] < time.perf_counter() - begun

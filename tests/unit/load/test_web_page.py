@@ -19,7 +19,7 @@ from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.run import Progress
 
-SOON_S = 40
+SOON_S = 120
 """Within which processes start and end on a machine that does other things too."""
 
 
@@ -41,7 +41,7 @@ def statistics(port):
 def test_locusts_page_has_the_requests_of_a_run_that_goes_on(tmp_path):
     port, counts = free_port(), {}
     with known_server(tmp_path, service_s=0.005) as server:
-        run = load("-u", server.urls["http"], "--users", 1, "--duration", "3s", "--warmup", 0, "--format", "json", "--web-port", port)
+        run = load("-u", server.urls["http"], "--users", 1, "--duration", "8s", "--warmup", 0, "--format", "json", "--web-port", port)
         limit = time.monotonic() + SOON_S
         while not counts.get(MODEL) and time.monotonic() < limit:
             counts = {entry["name"]: entry["num_requests"] for entry in statistics(port)["stats"]}

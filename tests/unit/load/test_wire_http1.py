@@ -6,7 +6,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire_peers import TIMEOUT_S, answering, call, http_answer, http_error, http_request, served
+from wire_peers import TIMEOUT_S, answering, call, http_answer, http_error, http_request, served, turns
 
 from tritongen.client.calls import CallFailed
 from tritongen.client.endpoint import Access
@@ -104,14 +104,14 @@ def test_bytes_on_an_idle_connection_end_it():
     async def handler(reader, writer):
         await http_request(reader)
         writer.write(http_answer(200, b"mine"))
-        await asyncio.sleep(0.02)
+        await turns()
         writer.write(http_answer(200, b"stray"))
         await reader.read()
 
     async def run():
         async with served(handler, "http") as server:
             first = await server.send(keep=True)
-            await asyncio.sleep(0.1)
+            await turns(60)
             return first.payload, (await server.send(keep=True)).payload, server.connections
 
     assert asyncio.run(run()) == (b"mine", b"mine", 2)
@@ -121,7 +121,7 @@ def test_a_connection_that_is_closed_while_idle_is_made_again():
     async def run():
         async with served(answering(http_answer()), "http") as server:
             first = await server.send()
-            await asyncio.sleep(0.05)
+            await turns()
             return first, await server.send(), server.connections
 
     first, second, connections = asyncio.run(run())
@@ -144,7 +144,7 @@ def test_a_late_answer_is_no_answer_to_the_next_request():
 
     late, second = asyncio.run(run())
     assert (late.outcome, late.error, late.sent) == (Outcome.DEADLINE, "no answer in time", True)
-    assert 0.04 < late.received_s - late.sent_s < 1
+    assert 0.04 < late.received_s - late.sent_s < TIMEOUT_S / 2
     assert (second.outcome, second.payload) == (Outcome.OK, b"2")
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from hpack import Decoder, Encoder
-from wire_peers import answer_all, exchange, message_bytes, served, speaking
+from wire_peers import TIMEOUT_S, answer_all, exchange, message_bytes, served, speaking, turns
 
 from tritongen.errors import ConnectionFailed
 from tritongen.load.wire import Outcome, frames, http2
@@ -18,7 +18,7 @@ def test_goaway_fails_what_was_not_taken_and_lets_the_rest_end():
         first = (await peer.request())[0]
         await peer.request()
         peer.write(Kind.GOAWAY, 0, 0, frames.number(first) + frames.number(ErrorCode.NO_ERROR) + b"draining")
-        await asyncio.sleep(0.05)
+        await turns()
         peer.writer.write(peer.answer(first))
         await peer.reader.read()
 
@@ -47,7 +47,7 @@ def test_goaway_on_an_idle_connection_closes_it_and_the_next_request_makes_anoth
 
         async with served(speaking(script), "grpc") as server:
             first = await server.send()
-            await asyncio.wait_for(closed, 2)
+            await asyncio.wait_for(closed, TIMEOUT_S)
             return first, await server.send(), server.connections
 
     first, second, connections = asyncio.run(run())
@@ -77,9 +77,9 @@ def test_a_pool_that_is_closed_ends_requests_on_connections_that_drain_too():
     async def run():
         async with served(speaking(script), "grpc") as server:
             sending = asyncio.ensure_future(server.send())
-            await asyncio.sleep(0.05)
+            await turns()
             await server.pool.close()
-            return await asyncio.wait_for(sending, 1)
+            return await asyncio.wait_for(sending, TIMEOUT_S / 2)
 
     answer = asyncio.run(run())
     assert (answer.outcome, answer.error) == (Outcome.CONNECTION, "the pool is closed")
@@ -115,7 +115,7 @@ def test_a_deadline_is_told_to_the_server_and_takes_the_request_back():
 
     late, second, connections = asyncio.run(run())
     assert (late.outcome, late.status, late.error) == (Outcome.DEADLINE, "DEADLINE_EXCEEDED", "no answer in time")
-    assert 0.09 < late.received_s - late.sent_s < 1
+    assert 0.09 < late.received_s - late.sent_s < TIMEOUT_S / 2
     assert (second.outcome, connections, seen) == (Outcome.OK, 1, ["100m", ErrorCode.CANCEL])
 
 
@@ -130,7 +130,7 @@ def test_a_request_that_nobody_waits_for_is_taken_back():
     async def run():
         async with served(speaking(script), "grpc") as server:
             sending = asyncio.ensure_future(server.send())
-            await asyncio.sleep(0.05)
+            await turns()
             sending.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await sending
@@ -240,7 +240,7 @@ def test_what_breaks_the_rules_ends_the_connection_with_what_it_was(frame, words
             told.set_result((await peer.until(Kind.GOAWAY)).payload[4:8])
 
         async with served(speaking(script), "grpc") as server:
-            return await server.send(), await asyncio.wait_for(told, 2)
+            return await server.send(), await asyncio.wait_for(told, TIMEOUT_S)
 
     answer, code = asyncio.run(run())
     assert answer.outcome is Outcome.CONNECTION
@@ -259,7 +259,7 @@ def test_a_server_of_another_protocol_is_said_to_be_one(said):
     async def run():
         async with served(handler, "grpc", opened=False) as server:
             with pytest.raises(ConnectionFailed, match="no gRPC server") as error:
-                await server.pool.open(2)
+                await server.pool.open(TIMEOUT_S)
             return error.value, await server.send()
 
     error, answer = asyncio.run(run())

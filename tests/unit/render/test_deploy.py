@@ -404,14 +404,14 @@ PARTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(PARTS)
 def test_nothing_in_a_spec_breaks_out(tmp_path, parts):
     check_parts(tmp_path, parts)
 
 
 @pytest.mark.fuzz
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(PARTS)
 def test_nothing_in_a_spec_breaks_out_for_long(tmp_path, parts):
     check_parts(tmp_path, parts)

@@ -42,6 +42,15 @@ class TestRtx:
         assert case.states(*RTX) == [("good", [])]
         assert case.rtx.stat().st_mtime_ns == before
 
+    def test_how_the_repository_was_written_is_said(self, case, monkeypatch):
+        monkeypatch.setattr("tritongen.repository.placing.exchange", lambda *_: False)
+        words = "m: this filesystem cannot exchange two folders in one step; the model was absent for a moment"
+        for batch, form in ((8, "text"), (4, "json")):
+            case.call("render", case.folder / "spec.yaml")
+            case.spec(f", tensorrt: {{profiles: [{{batch: {batch}}}]}}, queue: {{max_queue_size: {batch}}}")
+            result = case.build(*RTX, "--format", form)
+            assert words in (result.err if form == "text" else json.loads(result.out)["notes"])
+
     def test_a_rendered_repository_needs_no_spec(self, case):
         case.call("render", case.folder / "spec.yaml")
         (case.folder / "spec.yaml").unlink()

@@ -100,14 +100,14 @@ def compare(folder, first, second):
         assert {path: content for path, content in beside.items() if path.split("/")[0] not in orphans} == wanted
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=SPECS, second=SPECS)
 def test_two_renders_are_as_the_last_alone(folder, first, second):
     compare(folder, first, second)
 
 
 @pytest.mark.fuzz
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much])
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=SPECS, second=SPECS)
 def test_many_pairs_of_specs(folder, first, second):
     compare(folder, first, second)

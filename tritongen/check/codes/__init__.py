@@ -18,6 +18,7 @@ from tritongen.check.codes import (
     load,
     model_files,
     monitoring,
+    proving,
     reading,
     releases,
     rendering,
@@ -36,7 +37,7 @@ __all__ = ["CodeEntry", "closest_code", "codes", "find_code"]
 @cache
 def codes() -> Mapping[str, CodeEntry]:
     """Every code, in order, with its entry."""
-    tables = (spec, model_files, tool, rendering, scheduling, backends, rewriting, requests, releases, building, load, deploy, monitoring, reading)
+    tables = (spec, model_files, tool, rendering, proving, scheduling, backends, rewriting, requests, releases, building, load, deploy, monitoring, reading)
     entries = [entry for module in tables for entry in module.ENTRIES]
     entries += [_of_rule(rule) for rule in RULES]
     return MappingProxyType({entry.code: entry for entry in sorted(entries, key=lambda entry: entry.code)})

@@ -89,6 +89,15 @@ ENTRIES = (
         "server: {listen: {http: 3000}}\ndeploy: {monitoring: {grafana_port: 3001}}",
     ),
     CodeEntry(
+        "TG439",
+        "precision-without-a-gpu",
+        None,
+        "`tritongen serve` serves on this machine what a spec asks of a GPU.",
+        "A file that was converted for `precision: fp16` loads on a CPU, too. ONNX Runtime computes it in FP32 there, with casts around its nodes: it is "
+        "slower than the source, and its answers are those of the rounded weights.",
+        "To try the models themselves, serve the repository that `tritongen render --cpu` writes; to try what the GPU will compute, nothing has to be done.",
+    ),
+    CodeEntry(
         "TG441",
         "deployment-of-other-models",
         None,
