@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritongen import dtypes
+from tritongen.errors import EnvironmentProblem
 from tritongen.samples import Array, Feed
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def why_not_provable(path: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, exte
     """Why a model cannot be run here. Empty where it can.
 
     It is larger than the limit (its `external` files counted in), ONNX Runtime is missing, or the path is no text that ONNX Runtime could be given.
+
+    Raises EnvironmentProblem where ONNX Runtime is installed and does not work: nobody wants proofs to be left out for that.
     """
     size = model_bytes(path, external)
     if limit_bytes == 0:
@@ -83,11 +86,22 @@ def why_not_provable(path: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, exte
         return f"the model has {size / 2**20:,.1f} MiB and the limit for proofs is {limit_bytes / 2**20:,.1f} MiB (--prove-limit)"
     if importlib.util.find_spec("onnxruntime") is None:
         return "onnxruntime is not installed (pip install 'tritongen[serve]')"
+    _load_onnxruntime()
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
         return "ONNX Runtime cannot open a path that is not UTF-8"
     return ""
+
+
+def _load_onnxruntime() -> None:
+    # onnxruntime from 1.29 on reports model names and graph hashes to its maker, unless this is set before it is imported (its Privacy.md).
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        importlib.import_module("onnxruntime")
+    except ImportError as error:
+        hint = "install it again (pip install --force-reinstall onnxruntime), or uninstall it: then no model is proven, and each is said not to be"
+        raise EnvironmentProblem(f"onnxruntime is installed and cannot be imported: {error}", hint=hint) from error
 
 
 def prove(path: Path, feeds: Mapping[int, Feed], *, limit_bytes: int = DEFAULT_LIMIT_BYTES, external: Sequence[str] = ()) -> Proof:
@@ -125,8 +139,7 @@ def prove_session(session: onnxruntime.InferenceSession, feeds: Mapping[int, Fee
 
 def open_session(path: Path) -> onnxruntime.InferenceSession:
     """An ONNX Runtime session on the CPU that keeps its warnings to itself. Raises one of `RuntimeErrors()` where the model cannot be loaded."""
-    # onnxruntime from 1.29 on reports model names and graph hashes to its maker, unless this is set before it is imported (its Privacy.md).
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    _load_onnxruntime()
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import io
 import os
@@ -92,9 +94,24 @@ def run(argv: list[str] | None = None) -> int:
         # The reader of our output went away (`| head`): no more to say, and nothing to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        return _unwritten(error)
     except Exception as error:  # noqa: BLE001 - told apart at once: only tritongen's own are handled
         return _report(error)
     return result if isinstance(result, int) else 0
+
+
+def _unwritten(error: OSError) -> int:
+    """Say on stderr that our output found no place; raise any other error of the operating system again: those of our files are handled where they arise."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or error.filename is not None:
+        raise error
+    from tritongen.errors import EnvironmentProblem
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    hint = "what the command was to write into files is written; make room where its output goes, and run it again"
+    with contextlib.suppress(OSError):
+        _report(EnvironmentProblem(f"the output could not be written: {error.strerror}", hint=hint))
+    return EnvironmentProblem.exit_code
 
 
 def _report(error: Exception) -> int:

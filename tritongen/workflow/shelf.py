@@ -84,8 +84,8 @@ def _reading(place: Path) -> Iterator[None]:
 
 
 def _version_folders(folder: Path) -> list[int]:
-    """The numbers of the version folders that are there with something in them, ascending."""
-    found = (path for path in folder.iterdir() if path.is_dir() and any(path.iterdir())) if folder.is_dir() else ()
+    """The numbers of the version folders that are there, ascending; Triton counts one that is empty, too."""
+    found = (path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ()
     return sorted(number for path in found if (number := version_of(path.name)))
 
 
@@ -101,7 +101,7 @@ def _below(version: int, hashes: Mapping[PurePosixPath, str]) -> dict[PurePosixP
 def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int, dict[PurePosixPath, CopiedFile]]:
     """The version folder that a model's `source` goes to, and the files of earlier versions that stay.
 
-    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next number where they are not. An
+    With `version: auto`, the newest version that we wrote is kept where its weights are the same, and followed by the next free number where they are not. An
     earlier version stays where `versions` serves it, as long as it is as it was written: one that was deleted by hand is not missed.
 
     Raises RepositoryError where a file cannot be read.
@@ -109,7 +109,7 @@ def next_version(model: ModelSpec, shelf: Shelf, files: ModelFiles) -> tuple[int
     if model.version != "auto":
         return model.version, {}
     newest = max(shelf.stored, default=0)
-    version = newest if newest and shelf.stored[newest].hashes == dict(files.hashes) else newest + 1
+    version = newest if newest and shelf.stored[newest].hashes == dict(files.hashes) else max((newest, *shelf.foreign)) + 1
     # Of a plan only the newest source is kept, so that an older one could not be built again.
     served = [] if model.backend == "tensorrt" else served_versions(model, sorted({*shelf.stored, version}))
     kept = [number for number in served if number != version]

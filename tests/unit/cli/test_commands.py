@@ -1,6 +1,9 @@
 """The command line as a user meets it: what is printed, which exit code, what is left on disk."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import networks
@@ -295,3 +298,26 @@ def test_a_config_that_was_deleted_is_said_to_be_missing(project, tritongen):
     tritongen("render", project / "spec.yaml")
     (project / "model_repository/mlp/config.pbtxt").unlink()
     assert "it has no config.pbtxt" in tritongen("render", project / "spec.yaml").err
+
+
+@pytest.mark.parametrize(("arguments", "made"), [(["render"], True), (["render", "--check"], False), (["render", "--dry-run"], False)])
+def test_output_that_finds_no_place_is_said_and_is_no_verdict(project, arguments, made):
+    command = [sys.executable, "-m", "tritongen", arguments[0], project / "spec.yaml", *arguments[1:]]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 3
+    assert "error: the output could not be written: No space left on device" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert (project / "model_repository/mlp/config.pbtxt").is_file() is made
+
+
+def test_an_onnxruntime_that_does_not_work_is_said(project, tmp_path):
+    (tmp_path / "broken/onnxruntime").mkdir(parents=True)
+    (tmp_path / "broken/onnxruntime/__init__.py").write_text("raise ImportError('libcudart.so.12: cannot open shared object file')\n")
+    command = [sys.executable, "-m", "tritongen", "render", project / "spec.yaml"]
+    search = os.pathsep.join([str(tmp_path / "broken"), *sys.path])
+    result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": search}, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 3
+    assert "error: onnxruntime is installed and cannot be imported: libcudart.so.12: cannot open shared object file" in result.stderr
+    assert "what to do: install it again" in result.stderr
+    assert not (project / "model_repository").exists()

@@ -54,6 +54,23 @@ def test_a_higher_version_of_somebody_else_is_said(folder):
     assert theirs.is_file()
 
 
+def test_an_empty_version_folder_counts_as_triton_counts_it(folder):
+    render(folder, "source: a.onnx\nversion: 1")
+    (folder / ROOT / "m/7").mkdir()
+    assert "holds version 7, which tritongen did not make" in render(folder, "source: a.onnx\nversion: 1").one("TG197").message
+
+
+def test_auto_counts_on_from_a_version_of_somebody_else(folder):
+    render(folder, "source: a.onnx\nversion: auto")
+    theirs = folder / ROOT / "m/5/model.onnx"
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"theirs")
+    outcome = render(folder, "source: b.onnx\nversion: auto")
+    assert (outcome.action, outcome.findings) == ("replace", ())
+    assert files(folder) == ["5/model.onnx", "6/model.onnx", "config.pbtxt"]
+    assert theirs.read_bytes() == b"theirs"
+
+
 def test_a_source_that_leaves_the_spec_leaves_the_repository(folder):
     render(folder, f"{BOTH}\nversions: {{policy: all}}")
     outcome = render(folder, "sources: {3: b.onnx}")
