@@ -14,9 +14,11 @@ from fastapi import Body, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 
 from tritongen import AsyncClient, InferenceError, InvalidInput
-from tritongen.errors import DeadlineExceeded, Overloaded, Unavailable
+from tritongen.errors import DeadlineExceeded, Overloaded, PartialFailure, TritongenError, Unavailable
 
 DEADLINE_S = 2.0
+STATUS: tuple[tuple[type[TritongenError], int], ...] = ((InvalidInput, 422), (Overloaded, 429), (Unavailable, 503), (DeadlineExceeded, 504))
+"""The first that fits decides; a full queue is a way to be unavailable."""
 
 
 @asynccontextmanager
@@ -51,8 +53,15 @@ async def invalid(request: Request, error: InvalidInput) -> JSONResponse:
     return JSONResponse({"errors": [diagnostic.message for diagnostic in error.diagnostics]}, status_code=422)
 
 
+def status_of(error: TritongenError) -> int:
+    """What a failure is in HTTP. Of a request that was cut in parts, what all its failed parts are."""
+    if isinstance(error, PartialFailure):
+        kinds = {status_of(each) for each in error.failures.values()}
+        return kinds.pop() if len(kinds) == 1 else 502
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 502)
+
+
 @app.exception_handler(InferenceError)
 async def failed(request: Request, error: InferenceError) -> JSONResponse:
     """What went wrong behind us, by kind: the caller may come back, or wait no longer, or tell somebody."""
-    status = 429 if isinstance(error, Overloaded) else 503 if isinstance(error, Unavailable) else 504 if isinstance(error, DeadlineExceeded) else 502
-    return JSONResponse({"errors": [str(error)]}, status_code=status)
+    return JSONResponse({"errors": [str(error)]}, status_code=status_of(error))

@@ -13,6 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import tritongen
+from tritongen import errors
 
 pytestmark = pytest.mark.server
 SERVICE = Path(__file__).parents[2] / "examples/service"
@@ -54,6 +55,14 @@ def test_a_model_that_is_not_there_is_no_readiness(service, monkeypatch):
     monkeypatch.setenv("MODEL", "nothing")
     assert service.get("/ready").status_code == 503
     assert service.post("/predict", json={"x": 1}).status_code == 502
+
+
+def test_a_request_that_was_cut_fails_as_its_parts_did(service):
+    import app
+
+    full, late = errors.Overloaded("the queue is full"), errors.DeadlineExceeded("no answer")
+    cut = [errors.PartialFailure("some of the parts failed", failures={(0, 8): full, (8, 16): other}) for other in (full, late)]
+    assert [app.status_of(error) for error in (full, late, *cut)] == [429, 504, 429, 502]
 
 
 @pytest.mark.parametrize("user", ["TritonclientUser", "TritongenUser"])

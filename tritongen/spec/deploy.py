@@ -15,6 +15,8 @@ from tritongen.spec.values import PathText, describe, problem, raise_all
 
 Ulimit = Annotated[int, Field(strict=True, ge=-1, le=2**63 - 1)]
 """A limit of the kernel's; -1 is none."""
+OpenFiles = Annotated[int, Field(strict=True, ge=1, le=1 << 20)]
+"""Up to `fs.nr_open` as kernels have it: above, and without a limit, a container is refused its start."""
 
 _DEVICE = r"(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}"
 _USER = r"[0-9]{1,10}(?::[0-9]{1,10})?"
@@ -129,7 +131,11 @@ class Ulimits(Strict, json_schema_extra={"examples": [{"memlock": -1, "nofile": 
 
     memlock: Ulimit = setting("Bytes of memory that cannot be swapped out.", default=-1, sets="ulimits.memlock", why="pinned memory counts as such")
     stack: Ulimit = setting("Bytes of a thread's stack.", default=67108864, sets="ulimits.stack", why="NVIDIA's images are run with 64 MiB")
-    nofile: Ulimit | None = setting("Open files and connections. Default: the container engine's.", sets="ulimits.nofile", why="for thousands of clients")
+    nofile: OpenFiles | None = setting(
+        "Open files and connections, 1,048,576 at the most, as kernels have it. Default: the container engine's.",
+        sets="ulimits.nofile",
+        why="for thousands of clients",
+    )
 
 
 class Monitoring(Strict, json_schema_extra={"examples": [{"grafana_port": 3001, "admin_password": "secrets/grafana.txt"}]}):

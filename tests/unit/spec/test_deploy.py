@@ -23,6 +23,8 @@ def read(folder, text):
         ("deploy: {user: '2147483648'}", "2147483648 is no user or group"),
         ("deploy: {user: '1:99999999999'}", "is not a user's number"),
         ("deploy: {user: -1}", ""),
+        ("deploy: {ulimits: {nofile: -1}}", "must be at least 1, and it is -1"),
+        ("deploy: {ulimits: {nofile: 1048577}}", "must be at most 1048576"),
         ("deploy: {memory: 5MiB}", "5.00 MiB is too little"),
         ("deploy: {shm_size: 64KiB}", "64.0 KiB is too little"),
         ("deploy: {start_period: 1500ms}", "the deployment counts in whole seconds"),
