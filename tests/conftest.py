@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, settings
 
 # Before anything imports onnxruntime: its newer releases report what they run to their maker.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-# A suite that was started in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+# A suite that was started in the background ignores Ctrl-C, and one under nohup a hang-up; so would every process that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 sys.path[:0] = [str(Path(__file__).parent / folder) for folder in (".", "server", "contracts/client")]
 
 import networks
