@@ -275,3 +275,18 @@ def test_files_of_a_model_whose_names_the_disk_takes_for_one_are_refused(tmp_pat
     assert result.code == 2
     assert "this disk takes two names for one" in result.err
     assert list(exfat.iterdir()) == []
+
+
+def test_a_mount_in_a_models_folder_and_what_is_on_it_stay(tmp_path, tritongen):
+    networks.mlp(tmp_path / "m.onnx")
+    tritongen("render", spec(tmp_path, "name: m, source: m.onnx, batching: {max: 4}"))
+    cache, volume = tmp_path / "model_repository/m/cache", tmp_path / "volume"
+    volume.mkdir()
+    (volume / "mine.bin").write_bytes(b"mine")
+    with mounted(cache, "--bind", str(volume)):
+        spec(tmp_path, "name: m, source: m.onnx, batching: {max: 8}")
+        for force in ((), ("--force",)):
+            result = tritongen("render", tmp_path / "spec.yaml", *force)
+            assert (result.code, f"{cache} is a mount" in result.err) == (2, True)
+    assert (volume / "mine.bin").read_bytes() == b"mine"
+    assert tritongen("render", tmp_path / "spec.yaml").code == 0

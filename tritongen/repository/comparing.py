@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -41,10 +42,21 @@ def config_sha256(folder: Path) -> str:
 
 
 def listing(folder: Path) -> list[PurePosixPath]:
-    """All files under `folder` by path relative to it, sorted; links count as files."""
+    """All files under `folder` by path relative to it, sorted; links count as files.
+
+    Raises OSError for a folder in it that cannot be listed: what nobody can see is not taken for nothing.
+    """
     if not folder.is_dir():
         return []
-    return sorted(PurePosixPath(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    found: list[PurePosixPath] = []
+    for place, folders, files in os.walk(folder, onerror=_unlisted):
+        inside = PurePosixPath(Path(place).relative_to(folder).as_posix())
+        found += (inside / name for name in (*files, *(name for name in folders if Path(place, name).is_symlink())))
+    return sorted(found)
+
+
+def _unlisted(error: OSError) -> None:
+    raise error
 
 
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:

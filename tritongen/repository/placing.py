@@ -12,7 +12,7 @@ from tritongen.repository.actions import Action
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.shared import SharedChange
 from tritongen.repository.stage import keep
-from tritongen.repository.system import exchange, sync_folder
+from tritongen.repository.system import exchange, sync_folder, uninterrupted
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def place_script(plan: Plan, change: SharedChange, places: Places) -> None:
 
 @contextlib.contextmanager
 def _all_or_nothing() -> Iterator[contextlib.ExitStack]:
-    """Collects what takes each step back; it is done, the last step first, where a later one fails."""
-    with contextlib.ExitStack() as undo:
+    """Collects what takes each step back; it is done, the last step first, where a later one fails. Ctrl-C comes before all of them or after."""
+    with uninterrupted(), contextlib.ExitStack() as undo:
         yield undo
         undo.pop_all()
 

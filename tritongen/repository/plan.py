@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -30,6 +30,7 @@ from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
 from tritongen.repository.stamp import Stamp
+from tritongen.repository.system import mounts_below
 from tritongen.repository.unfinished import abandoned, is_unfinished
 
 
@@ -242,6 +243,8 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
         spelt = next((name for name in names if name.casefold() == entry.name.casefold()), "of another name")
         reason = f"this disk does not tell it from the folder '{spelt}'"
         return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
+    if mounts := mounts_below(folder):
+        return Change(entry.name, Action.CONFLICT, entry, tuple(_mounted(mounts)), forcible=False)
     stamp = stamp_of(folder)
     found = [path for path in listing(folder) if not is_unfinished(path)]
     left_out = {path: why for path in found if (why := why_left_out(folder, artifacts, path, entry, stamp))}
@@ -271,6 +274,10 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
     )
 
 
+def _mounted(mounts: Sequence[Path]) -> Iterator[str]:
+    return (f"{mount} is a mount, which would leave with the model's folder: unmount it, or mount it outside the repository" for mount in mounts)
+
+
 def _linked(folder: Path, entry: Entry, same: Collection[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
     """The files that we wrote into the folder under another name. A `source` that somebody put there is none: its exporter may write it in place."""
     written = {folder / path: sha for path, sha in stamp.files.items()} if stamp is not None else {}
@@ -291,6 +298,8 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
     stale = stale_artifacts(artifacts, None, stamp)
     left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
+        if mounts := mounts_below(folder):
+            return [Change(name, Action.CONFLICT, reasons=tuple(_mounted(mounts)), forcible=False)]
         others, edited = others_work(folder, stamp)
         if others:
             return [Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritongen.repository.system import Hold, try_lock
+from tritongen.repository.system import Hold, mounts_below, try_lock
 
 _OWNER = "owner"
 
@@ -135,7 +135,7 @@ def _remove(folder: Path, descriptor: int) -> None:
     """
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if path.name != _OWNER:
+            if path.name != _OWNER and not mounts_below(path):  # which are somebody's, with all that is in them
                 _remove_tree(path)
         if [path.name for path in folder.iterdir()] == [_OWNER]:
             (folder / _OWNER).unlink()

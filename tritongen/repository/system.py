@@ -8,7 +8,10 @@ import enum
 import errno
 import fcntl
 import os
+import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +99,35 @@ def same_mount(one: Path, other: Path) -> bool:
         return False
     mounts = {_mount(one), _mount(other)}
     return len(mounts) == 1
+
+
+def mounts_below(folder: Path) -> list[Path]:
+    """The mounts in a folder, ascending; a folder that is one itself counts not. Empty where the system does not tell."""
+    place = folder.resolve()
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    # proc(5): the fifth field is where it is mounted; blanks, tabs, newlines and backslashes in it are written in octal.
+    points = {Path(os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split(b" ")[4]))) for line in lines}
+    return sorted(point for point in points if place in point.parents)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C in the block takes effect at its end. Outside the main thread there is none."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    noted: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if noted:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _mount(folder: Path) -> str:

@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
+from tritongen.repository.writing import TEMPORARY
+
 _NAMES = re.compile(
     r"\.tritongen-(build|manifest)-[A-Za-z0-9]{6}"  # templates/build_plans.sh.j2
-    r"|\.(config\.pbtxt|[^/]+\.plan|[^/]+\.manifest\.json|timing(\.[^/]*)?\.cache)\.[a-z0-9_]{8}"  # repository/writing.py
+    rf"|{re.escape(TEMPORARY)}[a-z0-9_]{{8}}"
 )
 OLD_S = 24 * 3600.0
 """No build of one plan takes a day."""

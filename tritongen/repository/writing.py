@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NEW_MODE = 0o644
+TEMPORARY = ".tritongen-write-"
+"""How the name of a file begins that is still being written: as no file is called that people put aside."""
 
 
 def write_whole(target: Path, content: bytes | memoryview, *, mode: int = NEW_MODE) -> None:
@@ -28,7 +30,7 @@ def write_whole(target: Path, content: bytes | memoryview, *, mode: int = NEW_MO
 @contextlib.contextmanager
 def _temporary(target: Path) -> Iterator[tuple[int, Path]]:
     """A new file beside `target`, which is gone afterwards unless it was renamed."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    descriptor, name = tempfile.mkstemp(prefix=TEMPORARY, dir=target.parent)
     try:
         yield descriptor, Path(name)
     finally:
