@@ -13,6 +13,7 @@ from tritongen.diagnostics import Severity
 from tritongen.recipe import SCRIPT
 from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
+from tritongen.render.containers import PASSWORD_CHECK, grafana_user, is_root, project_name
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings
 from tritongen.render.images import server_image
@@ -156,7 +157,9 @@ def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool, h
         "locust": locust_run(spec),
         "metrics": has_metrics(spec),
         "monitoring": spec.deploy.monitoring,
+        "password_check": PASSWORD_CHECK,
         "password_file": places.password_file,
+        "project": project_name(spec, places.spec),
         "retention": duration_text(spec.deploy.monitoring.retention or _RETENTION_US),
     }
     return environment().get_template("docker-compose.yml.j2").render(context)
@@ -188,7 +191,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
     gpus = deploy.gpus if not cpu and needs_gpus(spec) else None
     engines = keeps_engines(spec)
     plans = builds_plans(spec)
-    keeps_for_user = engines and deploy.user != "0:0"
+    keeps_for_user = engines and not is_root(deploy.user)
     awaited = [name for name, there in (("nvidia-gpu", gpus is not None), ("engine-cache", keeps_for_user), ("plan-builder", plans)) if there]
     return {
         "address": listen.address,
@@ -202,8 +205,10 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "engine_cache": spec.triton.engine_cache if engines else None,
         "environment_variables": {**({} if gpus is None else _NUMBERED), **deploy.environment},
         "gpus": gpus,
+        "grafana_user": grafana_user(spec),
         "healthcheck": list(_healthcheck(spec)),
         "image": server_image(spec),
+        "is_root": is_root(deploy.user),
         "memory": deploy.memory,
         "mount": MOUNT,
         "ports": [(port, getattr(listen, name)) for name, port in PORTS.items() if name != "metrics" or has_metrics(spec)],

@@ -124,6 +124,15 @@ Image = Annotated[
 ]
 
 
+_PROJECT = r"[a-z0-9][a-z0-9_-]{0,62}"
+ProjectName = Annotated[
+    str,
+    _matching(_PROJECT, "the name of a compose project, which has small letters, digits, _ and -, the first a letter or digit", "text-recognizer"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_PROJECT}$", "examples": ["text-recognizer"]}),
+]
+"""What the compose specification allows."""
+
+
 class Ulimits(Strict, json_schema_extra={"examples": [{"memlock": -1, "nofile": 65536}]}):
     """Limits of the kernel for the server's process; -1 is none."""
 
@@ -178,6 +187,12 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
         default=".",
         sets="where the deployment is written",
         why="to keep specs elsewhere",
+    )
+    name: ProjectName | None = setting(
+        "Name of the compose project, which begins the names of its containers and volumes. Default: the name of the spec's file, or of the first model where"
+        " that is just spec.yaml.",
+        sets="name",
+        why="two deployments of one name are one project to the container engine: each would replace the other's containers",
     )
     image: Image | None = setting(
         "The server's image. Default: nvcr.io/nvidia/tritonserver:<release>-py3.", sets="image", why="for a mirror, or an image with libraries of your own"

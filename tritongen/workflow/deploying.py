@@ -6,11 +6,13 @@ import dataclasses
 import json
 import os
 import shlex
+import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 from tritongen import __version__
 from tritongen.diagnostics import Diagnostic, Location, Severity
+from tritongen.render.containers import grafana_user
 from tritongen.render.cpu import for_cpu
 from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, has_metrics, judge_deployment
 from tritongen.repository import Action, FilePlan, Plan, artifacts_beside, plan_files
@@ -70,7 +72,7 @@ class Deploying:
     def plan(self, *, force: bool, prune: bool = False) -> FilePlan:
         """What would be written. Raises RepositoryError where a file cannot be read."""
         text = deployment(self._loaded, self._places, tritongen_version=__version__)
-        return plan_files(self._folder, LEAD, text.header, text.body, text.others, force=force, prune=prune)
+        return plan_files(self._folder, LEAD, text.header, text.body, text.others, spec=self._places.spec, force=force, prune=prune)
 
     def left_alone(self, refused: Collection[str]) -> Diagnostic:
         """What is said where models are refused, and the deployment is not written: it would be one for the other models alone."""
@@ -135,11 +137,12 @@ class Deploying:
         )
 
     def _password(self) -> Iterator[Diagnostic]:
-        """A file with Grafana's password that is not there, or is none."""
+        """A file with Grafana's password that is not there, is none, is empty, or is not for Grafana's eyes."""
         if self._places.password_file is None or not has_metrics(self._loaded.spec):
             return
         path = _resolved(self._loaded, "monitoring", "admin_password")
         if path.is_file():
+            yield from self._password_in(path)
             return
         yield Diagnostic(
             "TG448",
@@ -150,12 +153,41 @@ class Deploying:
             severity=Severity.WARNING,
         )
 
+    def _password_in(self, path: Path) -> Iterator[Diagnostic]:
+        where = self._loaded.locate(("deploy", "monitoring", "admin_password"))
+        user = grafana_user(self._loaded.spec)
+        if not may_read(path.stat(), user):
+            yield Diagnostic(
+                "TG448",
+                f"Grafana runs as user {user}, who may not read the file with its password, {path}",
+                where,
+                "Grafana does not start",
+                f"give it to that user (chown {user.partition(':')[0]}), or write your own number into deploy.user",
+                severity=Severity.WARNING,
+            )
+        if os.access(path, os.R_OK) and not path.read_bytes().strip():
+            yield Diagnostic(
+                "TG448",
+                f"the file with Grafana's password, {path}, is empty",
+                where,
+                "Grafana would take the password that everybody knows, or not start",
+                f"write the password into it: printf %s PASSWORD > {shlex.quote(str(path))}; or remove admin_password",
+            )
+
     def _stated(self, path: Path, written: str) -> str:
         """A path as a compose file has it: as it was written where that is absolute, else relative to the deployment's folder."""
         if PurePosixPath(written).is_absolute() or written.startswith("~"):
             return str(path)
         relative = os.path.relpath(path, self._folder)
         return relative if relative == ".." or relative.startswith("../") else f"./{relative}"
+
+
+def may_read(found: os.stat_result, user: str) -> bool:
+    """Whether a container's user, `number` or `number:group`, may read a file; a folder must be one that it may enter, too. Further groups are not known."""
+    number, _, group = user.partition(":")
+    shift = 6 if found.st_uid == int(number) else 3 if group and found.st_gid == int(group) else 0
+    wanted = 0o5 if stat.S_ISDIR(found.st_mode) else 0o4
+    return int(number) == 0 or found.st_mode >> shift & wanted == wanted
 
 
 def _models(names: Collection[str]) -> str:
