@@ -89,7 +89,8 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
         SCENARIO: locustfile(spec, spec_name=places.spec, loaded_models=awaited_models(spec)),
     }
     if has_metrics(spec):
-        others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
+        files = monitoring_files(spec, exported(spec), ready=awaited_models(spec), start_us=_start_us(spec))
+        others |= {MONITORING / path: text for path, text in files.items()}
     if has_cpu:
         cpu_header = _header(CPU_FILE, places, tritongen_version, has_cpu=has_cpu)
         others[CPU_FILE] = cpu_header + _compose(cpu_spec, places, tritongen_version, cpu=True, has_cpu=has_cpu)
@@ -215,7 +216,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "repository": places.cpu_repository if cpu else places.repository,
         "restart": deploy.restart,
         "shm_size": deploy.shm_size or _SHM_BYTES,
-        "start_period": duration_text(deploy.start_period or _start_us(spec)),
+        "start_period": duration_text(_start_us(spec)),
         "stop_grace_period": duration_text((spec.server.exit_timeout or _EXIT_TIMEOUT_US) + _GRACE_US),
         "ulimits": deploy.ulimits,
         "user": deploy.user,
@@ -283,5 +284,7 @@ def _healthcheck(spec: Spec) -> Iterator[str]:
 
 
 def _start_us(spec: Spec) -> int:
+    if spec.deploy.start_period is not None:
+        return spec.deploy.start_period
     builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
     return _START_US + len(builders) * _ENGINES_US
