@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import shlex
-import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +18,7 @@ from tritongen.repository import Action, FilePlan, Plan, artifacts_beside, plan_
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
 from tritongen.spec.paths import resolve_source
+from tritongen.workflow.rights import may_read
 
 CPU_SUFFIX = ".cpu"
 
@@ -180,14 +180,6 @@ class Deploying:
             return str(path)
         relative = os.path.relpath(path, self._folder)
         return relative if relative == ".." or relative.startswith("../") else f"./{relative}"
-
-
-def may_read(found: os.stat_result, user: str) -> bool:
-    """Whether a container's user, `number` or `number:group`, may read a file; a folder must be one that it may enter, too. Further groups are not known."""
-    number, _, group = user.partition(":")
-    shift = 6 if found.st_uid == int(number) else 3 if group and found.st_gid == int(group) else 0
-    wanted = 0o5 if stat.S_ISDIR(found.st_mode) else 0o4
-    return int(number) == 0 or found.st_mode >> shift & wanted == wanted
 
 
 def _models(names: Collection[str]) -> str:

@@ -195,6 +195,24 @@ def test_models_for_gpus_alone_have_no_file_for_the_cpu(project, tritongen):
     assert "cannot be served without one" in text
 
 
+def test_a_repository_that_the_server_may_not_read_is_said(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(f'{spec.read_text()}deploy: {{user: "{os.geteuid() + 1}:{os.getegid() + 1}"}}\n')
+    assert tritongen("render", spec, "--deploy", "compose").code == 0
+    config = project / "model_repository/mlp/config.pbtxt"
+    for path, mode in ((config, 0o640), (project / "model_repository/mlp", 0o750), (project / "model_repository", 0o700)):
+        usual = path.stat().st_mode
+        path.chmod(mode)
+        result = tritongen("render", spec, "--deploy", "compose")
+        assert (result.code, f"who may not read {path}\n" in result.err, "TG449" in result.err) == (0, True, True)
+        assert "TG449" in tritongen("render", spec, "--deploy", "compose", "--check").err
+        path.chmod(usual)
+    (project / "model_repository").chmod(0o700)
+    assert "TG449" not in tritongen("render", spec).err
+    spec.write_text(spec.read_text().replace(f"{os.geteuid() + 1}:", f"{os.geteuid()}:"))
+    assert "TG449" not in tritongen("render", spec, "--deploy", "compose").err
+
+
 def test_a_deployment_of_another_spec_is_not_replaced(project, tritongen):
     tritongen("render", project / "spec.yaml", "--deploy", "compose")
     before = (project / "docker-compose.yml").read_bytes()
