@@ -133,12 +133,25 @@ ProjectName = Annotated[
 """What the compose specification allows."""
 
 
+_MOST_FILES = 1 << 20
+
+
+def _check_files(value: int) -> int:
+    if not 1 <= value <= _MOST_FILES:
+        consequence = f"the kernel knows no such limit (fs.nr_open, {_MOST_FILES} by default), and the container does not start"
+        raise problem(f"{value} is no number of open files", consequence=consequence, hint="write one such as 65536")
+    return value
+
+
+Files = Annotated[int, Field(strict=True), AfterValidator(_check_files), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": _MOST_FILES})]
+
+
 class Ulimits(Strict, json_schema_extra={"examples": [{"memlock": -1, "nofile": 65536}]}):
-    """Limits of the kernel for the server's process; -1 is none."""
+    """Limits of the kernel for the server's process; -1 is none, of memory and stack."""
 
     memlock: Ulimit = setting("Bytes of memory that cannot be swapped out.", default=-1, sets="ulimits.memlock", why="pinned memory counts as such")
     stack: Ulimit = setting("Bytes of a thread's stack.", default=67108864, sets="ulimits.stack", why="NVIDIA's images are run with 64 MiB")
-    nofile: Ulimit | None = setting("Open files and connections. Default: the container engine's.", sets="ulimits.nofile", why="for thousands of clients")
+    nofile: Files | None = setting("Open files and connections. Default: the container engine's.", sets="ulimits.nofile", why="for thousands of clients")
 
 
 class Monitoring(Strict, json_schema_extra={"examples": [{"grafana_port": 3001, "admin_password": "secrets/grafana.txt"}]}):

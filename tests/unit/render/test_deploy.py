@@ -111,6 +111,14 @@ def test_locust_follows_the_first_scenario(tmp_path):
     assert (master["LOCUST_USERS"], master["LOCUST_SPAWN_RATE"], master["LOCUST_RUN_TIME"]) == ("40", "40", "90s")
 
 
+def test_a_trace_that_locust_does_not_follow_is_said_in_its_file(tmp_path):
+    (tmp_path / "times.txt").write_text("0\n1\n")
+    said = "times of arrival are those of a trace, which is not followed"
+    for arrivals, there in (("trace:times.txt", True), ("constant", False)):
+        text = f"load: {{scenarios: {{s: {{arrivals: '{arrivals}'}}}}}}\nmodels: [{MODEL}]"
+        assert (said in texts(loaded(tmp_path, text))[SCENARIO]) is there
+
+
 def test_locust_follows_the_scenario_that_the_deployment_names(tmp_path):
     jobs, steps = (texts(loaded(tmp_path, f"deploy: {{load: {{scenario: {name}}}}}{TRAFFIC}")) for name in ("jobs", "steps"))
     assert loads_of(jobs[SCENARIO]) == (ModelLoad("b"),)
