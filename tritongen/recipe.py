@@ -126,6 +126,7 @@ class PlanRecipe:
         dla_core: the deep learning accelerator that the plan is for; None for the GPU.
         gpu_fallback: whether layers that the accelerator cannot run go to the GPU.
         release: the container release that will load the plans, as YY.MM.
+        gpus: numbers of the GPUs that load the plans, as the server's container has them; none for all of its GPUs.
     """
 
     model: _FileName
@@ -147,6 +148,7 @@ class PlanRecipe:
     dla_core: Annotated[int, Field(ge=0, le=_INT64_MAX)] | None = None
     gpu_fallback: bool = True
     release: Annotated[str, Field(pattern=r"^[0-9]{2}\.[0-9]{2}$")] = ""
+    gpus: tuple[Annotated[int, Field(ge=0, le=_INT64_MAX)], ...] = ()
 
     @property
     def target(self) -> Release | None:
@@ -166,9 +168,10 @@ class PlanRecipe:
     def build_options(self) -> dict[str, Any]:
         """Everything that changes what a plan of this recipe is, as plain values for JSON: without the model's name, the files' names and the places.
 
-        Nor is the release among it: of a release, its TensorRT matters, two releases may have the same one, and manifests compare that.
+        Nor is the release among it: of a release, its TensorRT matters, two releases may have the same one, and manifests compare that. Nor are the numbers
+        of GPUs: of a GPU its compute capability matters, which manifests compare too.
         """
-        plain = {key: value for key, value in self.as_dict().items() if key not in ("model", "version", "plans", "onnx", "release")}
+        plain = {key: value for key, value in self.as_dict().items() if key not in ("model", "version", "plans", "onnx", "release", "gpus")}
         return plain | {"files": {path.relative_to(self.onnx.parent).as_posix(): sha for path, sha in sorted(self.files.items())}}
 
     @property

@@ -79,13 +79,13 @@ def _show(rendering: Rendering, *, dry_run: bool, check: bool) -> int:
     from tritongen.report.plans import format_diffs, format_plan
     from tritongen.report.text import format_diagnostics
     from tritongen.repository import conflicts, lost_plans
-    from tritongen.workflow.writing import deployment_conflicts
+    from tritongen.workflow.writing import deployment_conflicts, unreadable_repository
 
     for plan in rendering.plans:
         click.echo(format_plan(plan))
     if dry_run and (diffs := "\n".join(filter(None, map(format_diffs, rendering.plans)))):
         click.echo(f"\n{diffs}")
-    if found := [*conflicts(rendering.plan), *deployment_conflicts(rendering), *lost_plans(rendering.plan)]:
+    if found := [*conflicts(rendering.plan), *deployment_conflicts(rendering), *lost_plans(rendering.plan), *unreadable_repository(rendering)]:
         click.echo(format_diagnostics(found), err=True)
     if rendering.refused:
         return 2
@@ -97,7 +97,7 @@ def _write(rendering: Rendering, *, keep_going: bool) -> int:
     from tritongen.report.plans import format_plan
     from tritongen.report.text import format_diagnostics, printable
     from tritongen.repository import conflicts, lost_plans
-    from tritongen.workflow.writing import apply_rendering, deployment_conflicts
+    from tritongen.workflow.writing import apply_rendering, deployment_conflicts, unreadable_repository
 
     in_the_way = deployment_conflicts(rendering)
     with _progress(rendering.plan) as advance:
@@ -108,7 +108,7 @@ def _write(rendering: Rendering, *, keep_going: bool) -> int:
     for note in applied.notes:
         click.echo(printable(note), err=True)
     left = [*conflicts(applied.plan), *in_the_way]
-    if found := [*left, *lost_plans(applied.plan)]:
+    if found := [*left, *lost_plans(applied.plan), *unreadable_repository(rendering)]:
         click.echo(format_diagnostics(found), err=True)
     return 2 if left or rendering.refused else 0
 

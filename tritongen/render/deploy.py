@@ -13,6 +13,7 @@ from tritongen.diagnostics import Severity
 from tritongen.recipe import SCRIPT
 from tritongen.render.backend_settings import needed_settings
 from tritongen.render.caching import wants_cache
+from tritongen.render.containers import PASSWORD_CHECK, grafana_user, is_root, project_name
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings
 from tritongen.render.images import server_image
@@ -88,7 +89,8 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
         SCENARIO: locustfile(spec, spec_name=places.spec, loaded_models=awaited_models(spec)),
     }
     if has_metrics(spec):
-        others |= {MONITORING / path: text for path, text in monitoring_files(spec, exported(spec), ready=awaited_models(spec)).items()}
+        files = monitoring_files(spec, exported(spec), ready=awaited_models(spec), start_us=_start_us(spec))
+        others |= {MONITORING / path: text for path, text in files.items()}
     if has_cpu:
         cpu_header = _header(CPU_FILE, places, tritongen_version, has_cpu=has_cpu)
         others[CPU_FILE] = cpu_header + _compose(cpu_spec, places, tritongen_version, cpu=True, has_cpu=has_cpu)
@@ -156,7 +158,9 @@ def _compose(spec: Spec, places: Places, tritongen_version: str, *, cpu: bool, h
         "locust": locust_run(spec),
         "metrics": has_metrics(spec),
         "monitoring": spec.deploy.monitoring,
+        "password_check": PASSWORD_CHECK,
         "password_file": places.password_file,
+        "project": project_name(spec, places.spec),
         "retention": duration_text(spec.deploy.monitoring.retention or _RETENTION_US),
     }
     return environment().get_template("docker-compose.yml.j2").render(context)
@@ -188,7 +192,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
     gpus = deploy.gpus if not cpu and needs_gpus(spec) else None
     engines = keeps_engines(spec)
     plans = builds_plans(spec)
-    keeps_for_user = engines and deploy.user != "0:0"
+    keeps_for_user = engines and not is_root(deploy.user)
     awaited = [name for name, there in (("nvidia-gpu", gpus is not None), ("engine-cache", keeps_for_user), ("plan-builder", plans)) if there]
     return {
         "address": listen.address,
@@ -202,15 +206,17 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "engine_cache": spec.triton.engine_cache if engines else None,
         "environment_variables": {**({} if gpus is None else _NUMBERED), **deploy.environment},
         "gpus": gpus,
+        "grafana_user": grafana_user(spec),
         "healthcheck": list(_healthcheck(spec)),
         "image": server_image(spec),
+        "is_root": is_root(deploy.user),
         "memory": deploy.memory,
         "mount": MOUNT,
         "ports": [(port, getattr(listen, name)) for name, port in PORTS.items() if name != "metrics" or has_metrics(spec)],
         "repository": places.cpu_repository if cpu else places.repository,
         "restart": deploy.restart,
         "shm_size": deploy.shm_size or _SHM_BYTES,
-        "start_period": duration_text(deploy.start_period or _start_us(spec)),
+        "start_period": duration_text(_start_us(spec)),
         "stop_grace_period": duration_text((spec.server.exit_timeout or _EXIT_TIMEOUT_US) + _GRACE_US),
         "ulimits": deploy.ulimits,
         "user": deploy.user,
@@ -278,5 +284,7 @@ def _healthcheck(spec: Spec) -> Iterator[str]:
 
 
 def _start_us(spec: Spec) -> int:
+    if spec.deploy.start_period is not None:
+        return spec.deploy.start_period
     builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
     return _START_US + len(builders) * _ENGINES_US

@@ -20,6 +20,9 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 """Variables that choose GPUs, too: the one by CUDA, the other by NVIDIA's container toolkit."""
 
 
+_ORDER = "CUDA_DEVICE_ORDER"
+
+
 def is_mig(gpu: str) -> bool:
     """Whether an entry of `deploy.gpus` is a MIG device."""
     return gpu.startswith("MIG-")
@@ -31,6 +34,9 @@ def judge_deploy_settings(spec: Spec, findings: Findings, *, whole: bool) -> Non
     _judge_scenario(spec, findings)
     _judge_memory(spec, findings)
     _judge_visible_gpus(spec, findings)
+    _judge_order(spec, findings)
+    _judge_shared_memory(spec, findings)
+    _judge_polling(spec, findings)
     _judge_retention(spec, findings)
     if whole:
         _judge_without_metrics(spec, findings)
@@ -80,6 +86,41 @@ def _judge_visible_gpus(spec: Spec, findings: Findings) -> None:
             f"the server gets {len(gpus)} devices, and uses one: CUDA shows a process a single MIG device",
             consequence="the others stand idle",
             hint="name one MIG device, and render a spec for each server",
+        )
+
+
+def _judge_order(spec: Spec, findings: Findings) -> None:
+    order = spec.deploy.environment.get(_ORDER)
+    if order is not None and order != "PCI_BUS_ID":
+        findings.warning(
+            "TG448",
+            ("deploy", "environment", _ORDER),
+            f"{_ORDER} is {order[:60]!r}, and a deployment numbers GPUs by PCI_BUS_ID",
+            consequence="instances.gpus may mean other GPUs than nvidia-smi shows under these numbers, and plans are built for others",
+            hint="remove it",
+        )
+
+
+def _judge_shared_memory(spec: Spec, findings: Findings) -> None:
+    shared, limit = spec.deploy.shm_size, spec.deploy.memory
+    if shared is not None and limit is not None and shared > limit:
+        findings.warning(
+            "TG448",
+            ("deploy", "shm_size"),
+            f"{about_size(shared)} may be shared memory, and the server may take {about_size(limit)} of all memory (deploy.memory)",
+            consequence="what is used of it counts: the kernel ends the server (exit code 137) before it is full",
+            hint="lower shm_size, or raise deploy.memory",
+        )
+
+
+def _judge_polling(spec: Spec, findings: Findings) -> None:
+    if spec.server.model_control == "poll" and (planned := [model.name for model in spec.models if model.backend == "tensorrt"]):
+        findings.warning(
+            "TG448",
+            ("server", "model_control"),
+            f"with model_control: poll Triton loads model '{planned[0]}' at the next look, when its config is new and its plan is not built yet",
+            consequence="it loads the old plan with the new config, or none",
+            hint="write model_control: explicit, and load it once plan-builder has built the plan",
         )
 
 

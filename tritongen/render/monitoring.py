@@ -10,16 +10,21 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tritongen.render.dashboard import DATASOURCE_UID, dashboard
 from tritongen.render.findings import Findings
-from tritongen.render.promises import WINDOWS, Exported, Promise, objectives, promises, why_not_watched
+from tritongen.render.promises import MISSED_WINDOWS, WINDOWS, Exported, Promise, objectives, promises, why_not_watched
 from tritongen.spec import ModelSpec, Spec
 from tritongen.spec.strict import listed
+from tritongen.spec.units import duration_text
 from tritongen.templating import environment
 
 HOST = "tritonserver"
 """The server's name in the network of the containers; what its series have as `instance`."""
 
 
-def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] | None = None) -> Mapping[str, str]:
+_LEAST_AWAY_US = 120_000_000
+"""Time in which a server may be away: a restart is no alert."""
+
+
+def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] | None = None, start_us: int = 0) -> Mapping[str, str]:
     """The files for Prometheus and Grafana, by path below the folder that holds both.
 
     `prometheus/` belongs at /etc/prometheus, `grafana/provisioning/` at /etc/grafana/provisioning and `grafana/dashboards/` at /var/lib/grafana/dashboards.
@@ -28,6 +33,7 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
         spec: the models and what they promise.
         exported: what the server exports.
         ready: the models that the server must have, from its start on; by default all of them.
+        start_us: how long a start may take, in microseconds: until then a server without metrics is no alert.
     """
     kept = [promise for model in spec.models for promise in promises(model) if not why_not_watched(promise, model, exported)]
     context = {
@@ -39,6 +45,8 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
         "promises": kept,
         "objectives": objectives(kept),
         "windows": WINDOWS,
+        "missed_windows": MISSED_WINDOWS,
+        "starting": duration_text(max(start_us, _LEAST_AWAY_US)),
         "uid": DATASOURCE_UID,
     }
     templates = {

@@ -15,6 +15,9 @@ from tritongen.spec import ModelSpec
 WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 """Windows in which the use of what may be missed is looked at: those of "The Site Reliability Workbook", chapter 5, table 5-8."""
 
+MISSED_WINDOWS = ("1h", "6h", "3d")
+"""Those of them over which an alert needs some misses, and not one alone: the long ones."""
+
 _BURNS = {"fast": Fraction("14.4"), "slow": Fraction(6)}
 """How many times faster than it lasts what may be missed is used up when somebody is called: factors of the same table."""
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from tritongen.recipe import TYPED_SINCE, PlanFile, PlanRecipe
 from tritongen.render.compile import Compiled
 from tritongen.render.entry import SOURCE_NAME, ModelFiles
+from tritongen.render.placement import placed_groups
 from tritongen.render.plans import plan_name
 from tritongen.rewrite import PRECISIONS
 from tritongen.spec import ModelSpec
@@ -59,7 +60,14 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
         dla_core=dla,
         gpu_fallback=build.gpu_fallback,
         release=target.release_name,
+        gpus=_loading_gpus(model),
     )
+
+
+def _loading_gpus(model: ModelSpec) -> tuple[int, ...]:
+    """Numbers of the GPUs that copies of the model run on; none where some copy runs on every GPU, or Triton chooses."""
+    groups = placed_groups(model)
+    return tuple(sorted({gpu for group in groups for gpu in group.gpus})) if all(group.gpus for group in groups) else ()
 
 
 def _plans(capabilities: tuple[str, ...]) -> tuple[PlanFile, ...]:

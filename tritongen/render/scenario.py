@@ -68,6 +68,7 @@ def locustfile(spec: Spec, *, spec_name: str, loaded_models: Sequence[str]) -> s
             asked=asked,
             deadline_s=run.deadline_us / 1e6,
             has_files=any(what.data not in ("", RANDOM) for _, what in asked),
+            is_trace=run.arrivals[0] == "trace",
             pace=None if rate is None else rate / users,
             pool=run.pool,
             protocol=run.protocol,

@@ -22,7 +22,7 @@ from tritongen.templating import comment, environment
 
 @dataclass(frozen=True)
 class _Scripted:
-    """One recipe as the template writes it. Texts may hold any character; the template quotes them."""
+    """One recipe as the template writes it. Texts may hold any character; the template quotes them. `gpus` are numbers with a blank between them."""
 
     model: str
     words: str
@@ -36,6 +36,7 @@ class _Scripted:
     options_json: str
     options: tuple[str, ...]
     problem: str
+    gpus: str
 
 
 def shared_files(recipes: Sequence[PlanRecipe], *, release: str, image: str, spec_name: str, tritongen_version: str) -> dict[PurePosixPath, SharedFile]:
@@ -121,4 +122,5 @@ def _scripted(recipe: PlanRecipe) -> _Scripted:
         json.dumps(recipe.build_options, sort_keys=True),
         told.options,
         "; ".join(told.problems),
+        " ".join(map(str, recipe.gpus)),
     )

@@ -30,6 +30,7 @@ def judge_server(spec: Spec, release: Release | None, locate: Callable[[Key], Lo
     _judge_names(spec, whole, findings)
     _judge_resources(spec, findings)
     _judge_gpus(spec, findings)
+    _judge_limited_gpus(spec, findings)
     judge_backend_settings(spec, findings)
     judge_deploy_settings(spec, findings, whole=whole)
     if whole:
@@ -103,6 +104,18 @@ def _judge_gpus(spec: Spec, findings: Findings) -> None:
                 f"{who} names GPU {gpu}, and {given} (deploy.gpus, {findings.locate(('deploy', 'gpus'))}), numbered from 0",
                 consequence="Triton refuses what names a GPU that is not there",
                 hint=f"name a GPU from 0 to {there - 1}, or add one to deploy.gpus" if not is_one else "name GPU 0, or none",
+            )
+
+
+def _judge_limited_gpus(spec: Spec, findings: Findings) -> None:
+    """Resources of GPUs that the container is not given."""
+    there = None if spec.deploy.gpus == "all" else len(spec.deploy.gpus)
+    for index, resource in enumerate(spec.server.rate_limit.resources if spec.server.rate_limit else ()):
+        if there is not None and resource.gpu is not None and resource.gpu >= there:
+            findings.idle(
+                ("server", "rate_limit", "resources", index, "gpu"),
+                f"GPU {resource.gpu} has no '{resource.name}': the container gets {there} (deploy.gpus), numbered from 0",
+                hint=f"name a GPU from 0 to {there - 1}, or remove it",
             )
 
 

@@ -41,7 +41,15 @@ class FilePlan(Plan):
 
 
 def plan_files(
-    root: Path, lead: PurePosixPath, header: str, body: str, others: Mapping[PurePosixPath, str], *, force: bool = False, prune: bool = False
+    root: Path,
+    lead: PurePosixPath,
+    header: str,
+    body: str,
+    others: Mapping[PurePosixPath, str],
+    *,
+    spec: str = "",
+    force: bool = False,
+    prune: bool = False,
 ) -> FilePlan:
     """Compare files with what lies at `root`, which need not exist.
 
@@ -51,6 +59,7 @@ def plan_files(
         header: comment lines at its top.
         body: the rest of it.
         others: the other files' texts.
+        spec: the spec that all are made from, by path relative to `root`; what another one made, which is still there, is a conflict.
         force: overwrite, or remove, what was edited by hand.
         prune: remove files that an earlier render made and that are written no more.
 
@@ -63,9 +72,9 @@ def plan_files(
         gone = sorted(path for path in known.files if path != lead and path not in others and (root / path).is_file())
         files: dict[PurePosixPath, EntryFile] = {path: TextFile(text.encode()) for path, text in others.items()}
         left = {} if prune else {path: CopiedFile(root / path, known.sha256_of(path, _read(root / path))) for path in gone}
-        text = stamp_text(header, body, {**files, **left}, {}, {})
+        text = stamp_text(header, body, {**files, **left}, {}, {}, spec=spec)
         contents = {**{path: other.encode() for path, other in others.items()}, lead: text.encode()}
-        changes = [_compare(root, path, content, path == lead, known, force=force) for path, content in contents.items()]
+        changes = [_compare(root, path, content, spec if path == lead else None, known, force=force) for path, content in contents.items()]
         changes += [_orphan(root, path, known, force=force, prune=prune) for path in gone]
     except OSError as error:
         raise RepositoryError([unreadable(error, root, "the folder of the deployment")]) from error
@@ -120,7 +129,7 @@ def _orphan(root: Path, path: PurePosixPath, known: _Known, *, force: bool, prun
     return Change(str(path), Action.ORPHAN, reasons=(_PRUNED if prune else _ORPHAN,))
 
 
-def _compare(root: Path, path: PurePosixPath, content: bytes, leads: bool, known: _Known, *, force: bool) -> Change:
+def _compare(root: Path, path: PurePosixPath, content: bytes, spec: str | None, known: _Known, *, force: bool) -> Change:
     target, name = root / path, str(path)
     blocked = next((folder for folder in _folders(root, path) if folder.is_symlink() or (folder.exists() and not folder.is_dir())), None)
     if blocked is not None:
@@ -132,7 +141,11 @@ def _compare(root: Path, path: PurePosixPath, content: bytes, leads: bool, known
     found = _read(target)
     if found == content:
         return Change(name, Action.KEEP)
-    if leads:
+    leads = spec is not None
+    other = known.stamp.spec if leads and known.stamp is not None else ""
+    if other not in ("", spec) and (root / other).exists():
+        ours, why = False, f"{target} was made from another spec, {other}, whose deployment it is (deploy.folder gives each its own)"
+    elif leads:
         ours, why = known.stamp is not None and not known.stamp.edited, f"{target} was edited by hand"
     else:
         ours, why = known.is_ours(path, found), f"{target} was not made by tritongen, or was changed by hand"

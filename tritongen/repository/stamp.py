@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from tritongen.repository.entry import CopiedFile, EntryFile, KeptFile, TextFile
 
-_LINE = re.compile(r"# tritongen-(?P<kind>file|artifact|kept|made|body): (?:sha256:(?P<sha>[0-9a-f]{64})(?: |$))?(?P<path>.*)")
+_LINE = re.compile(r"# tritongen-(?P<kind>spec|file|artifact|kept|made|body): (?:sha256:(?P<sha>[0-9a-f]{64})(?: |$))?(?P<path>.*)")
 _MODEL = re.compile(r'^name: "([^"\\]*)"\r?$', re.MULTILINE)
 _NOT_IN_A_LINE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What some reader takes for the end of a line, or cannot write; and the character that the escapes of these begin with."""
@@ -43,6 +43,7 @@ class Stamp:
         kept: files that are made on the target from those artifacts.
         made: by version, how its model file was rewritten.
         model: the name that the config gives the model; empty where it gives none.
+        spec: the spec that it was made from, as its writer names it; empty where it says none.
     """
 
     edited: bool
@@ -51,6 +52,7 @@ class Stamp:
     kept: tuple[PurePosixPath, ...] = ()
     made: Mapping[int, Made] = field(default_factory=dict)
     model: str = ""
+    spec: str = ""
 
     def is_of_another(self, folder: str) -> bool:
         """Whether the folder of that name is somebody's copy of a model of ours: its config names another."""
@@ -63,9 +65,12 @@ def stamp_text(
     entry_files: Mapping[PurePosixPath, EntryFile],
     artifacts: Mapping[PurePosixPath, EntryFile],
     made: Mapping[int, Made],
+    *,
+    spec: str = "",
 ) -> str:
     """`header` (comment lines), the stamp and `body` as one text. The body's hash covers the body alone, so that a new wording of the header is no edit."""
-    lines = [f"# tritongen-made: sha256:{how.source} {version} {how.recipe}" for version, how in sorted(made.items())]
+    lines = [f"# tritongen-spec: {_in_a_line(spec)}"] if spec else []
+    lines += [f"# tritongen-made: sha256:{how.source} {version} {how.recipe}" for version, how in sorted(made.items())]
     lines += [_line("kept" if isinstance(file, KeptFile) else "file", path, file) for path, file in sorted(entry_files.items())]
     lines += [_line("artifact", path, file) for path, file in sorted(artifacts.items())]
     lines.append(f"# tritongen-body: sha256:{_body_sha256(body)}")
@@ -73,8 +78,12 @@ def stamp_text(
 
 
 def _line(kind: str, path: PurePosixPath, file: EntryFile) -> str:
-    name = _NOT_IN_A_LINE.sub(lambda match: f"\\u{ord(match[0]):04x}", str(path))
+    name = _in_a_line(str(path))
     return f"# tritongen-{kind}: {name}" if isinstance(file, KeptFile) else f"# tritongen-{kind}: sha256:{content_sha256(file)} {name}"
+
+
+def _in_a_line(text: str) -> str:
+    return _NOT_IN_A_LINE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _path_in(text: str) -> PurePosixPath:
@@ -92,6 +101,7 @@ def read_stamp(text: str) -> Stamp | None:
     hashes: dict[str, dict[PurePosixPath, str]] = {"file": {}, "artifact": {}}
     kept: list[PurePosixPath] = []
     made: dict[int, Made] = {}
+    spec = ""
     lines = text.split("\n")  # and nothing else that Python takes for the end of a line
     for index, line in enumerate(lines):
         if not line.startswith("#"):
@@ -102,8 +112,10 @@ def read_stamp(text: str) -> Stamp | None:
         if match["kind"] == "body":
             body = "\n".join(lines[index + 1 :])
             named = _MODEL.search(body)
-            return Stamp(_body_sha256(body) != match["sha"], hashes["file"], hashes["artifact"], tuple(kept), made, named[1] if named else "")
-        if match["kind"] == "kept":
+            return Stamp(_body_sha256(body) != match["sha"], hashes["file"], hashes["artifact"], tuple(kept), made, named[1] if named else "", spec)
+        if match["kind"] == "spec":
+            spec = str(_path_in(match["path"]))
+        elif match["kind"] == "kept":
             kept.append(_path_in(match["path"]))
         elif match["kind"] == "made":
             version, _, recipe = match["path"].partition(" ")

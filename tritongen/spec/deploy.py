@@ -15,8 +15,6 @@ from tritongen.spec.values import PathText, describe, problem, raise_all
 
 Ulimit = Annotated[int, Field(strict=True, ge=-1, le=2**63 - 1)]
 """A limit of the kernel's; -1 is none."""
-OpenFiles = Annotated[int, Field(strict=True, ge=1, le=1 << 20)]
-"""Up to `fs.nr_open` as kernels have it: above, and without a limit, a container is refused its start."""
 
 _DEVICE = r"(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}"
 _USER = r"[0-9]{1,10}(?::[0-9]{1,10})?"
@@ -126,16 +124,34 @@ Image = Annotated[
 ]
 
 
+_PROJECT = r"[a-z0-9][a-z0-9_-]{0,62}"
+ProjectName = Annotated[
+    str,
+    _matching(_PROJECT, "the name of a compose project, which has small letters, digits, _ and -, the first a letter or digit", "text-recognizer"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_PROJECT}$", "examples": ["text-recognizer"]}),
+]
+"""What the compose specification allows."""
+
+
+_MOST_FILES = 1 << 20
+
+
+def _check_files(value: int) -> int:
+    if not 1 <= value <= _MOST_FILES:
+        consequence = f"the kernel knows no such limit (fs.nr_open, {_MOST_FILES} by default), and the container does not start"
+        raise problem(f"{value} is no number of open files", consequence=consequence, hint="write one such as 65536")
+    return value
+
+
+Files = Annotated[int, Field(strict=True), AfterValidator(_check_files), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": _MOST_FILES})]
+
+
 class Ulimits(Strict, json_schema_extra={"examples": [{"memlock": -1, "nofile": 65536}]}):
-    """Limits of the kernel for the server's process; -1 is none."""
+    """Limits of the kernel for the server's process; -1 is none, of memory and stack."""
 
     memlock: Ulimit = setting("Bytes of memory that cannot be swapped out.", default=-1, sets="ulimits.memlock", why="pinned memory counts as such")
     stack: Ulimit = setting("Bytes of a thread's stack.", default=67108864, sets="ulimits.stack", why="NVIDIA's images are run with 64 MiB")
-    nofile: OpenFiles | None = setting(
-        "Open files and connections, 1,048,576 at the most, as kernels have it. Default: the container engine's.",
-        sets="ulimits.nofile",
-        why="for thousands of clients",
-    )
+    nofile: Files | None = setting("Open files and connections. Default: the container engine's.", sets="ulimits.nofile", why="for thousands of clients")
 
 
 class Monitoring(Strict, json_schema_extra={"examples": [{"grafana_port": 3001, "admin_password": "secrets/grafana.txt"}]}):
@@ -184,6 +200,12 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
         default=".",
         sets="where the deployment is written",
         why="to keep specs elsewhere",
+    )
+    name: ProjectName | None = setting(
+        "Name of the compose project, which begins the names of its containers and volumes. Default: the name of the spec's file, or of the first model where"
+        " that is just spec.yaml.",
+        sets="name",
+        why="two deployments of one name are one project to the container engine: each would replace the other's containers",
     )
     image: Image | None = setting(
         "The server's image. Default: nvcr.io/nvidia/tritonserver:<release>-py3.", sets="image", why="for a mirror, or an image with libraries of your own"

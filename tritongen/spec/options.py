@@ -38,6 +38,8 @@ Milliseconds = Annotated[Duration, _whole(1_000, "milliseconds"), _DURATION]
 
 def _check_address(value: str) -> str:
     try:
+        if "%" in value:
+            raise ValueError("the zone of an address")
         return str(ipaddress.ip_address(value))
     except ValueError as error:
         hint = "write 127.0.0.1 for this machine alone, 0.0.0.0 for every network that it is in, or its number in one of them"

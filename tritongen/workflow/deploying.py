@@ -11,12 +11,14 @@ from pathlib import Path, PurePosixPath
 
 from tritongen import __version__
 from tritongen.diagnostics import Diagnostic, Location, Severity
+from tritongen.render.containers import grafana_user
 from tritongen.render.cpu import for_cpu
 from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, has_metrics, judge_deployment
 from tritongen.repository import Action, FilePlan, Plan, artifacts_beside, plan_files
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
 from tritongen.spec.paths import resolve_source
+from tritongen.workflow.rights import may_read
 
 CPU_SUFFIX = ".cpu"
 
@@ -70,7 +72,7 @@ class Deploying:
     def plan(self, *, force: bool, prune: bool = False) -> FilePlan:
         """What would be written. Raises RepositoryError where a file cannot be read."""
         text = deployment(self._loaded, self._places, tritongen_version=__version__)
-        return plan_files(self._folder, LEAD, text.header, text.body, text.others, force=force, prune=prune)
+        return plan_files(self._folder, LEAD, text.header, text.body, text.others, spec=self._places.spec, force=force, prune=prune)
 
     def left_alone(self, refused: Collection[str]) -> Diagnostic:
         """What is said where models are refused, and the deployment is not written: it would be one for the other models alone."""
@@ -135,11 +137,12 @@ class Deploying:
         )
 
     def _password(self) -> Iterator[Diagnostic]:
-        """A file with Grafana's password that is not there, or is none."""
+        """A file with Grafana's password that is not there, is none, is empty, or is not for Grafana's eyes."""
         if self._places.password_file is None or not has_metrics(self._loaded.spec):
             return
         path = _resolved(self._loaded, "monitoring", "admin_password")
         if path.is_file():
+            yield from self._password_in(path)
             return
         yield Diagnostic(
             "TG448",
@@ -149,6 +152,27 @@ class Deploying:
             f"write the password into it: (umask 077 && printf %s PASSWORD > {shlex.quote(str(path))}), as the user that deploy.user names",
             severity=Severity.WARNING,
         )
+
+    def _password_in(self, path: Path) -> Iterator[Diagnostic]:
+        where = self._loaded.locate(("deploy", "monitoring", "admin_password"))
+        user = grafana_user(self._loaded.spec)
+        if not may_read(path.stat(), user):
+            yield Diagnostic(
+                "TG448",
+                f"Grafana runs as user {user}, who may not read the file with its password, {path}",
+                where,
+                "Grafana does not start",
+                f"give it to that user (chown {user.partition(':')[0]}), or write your own number into deploy.user",
+                severity=Severity.WARNING,
+            )
+        if os.access(path, os.R_OK) and not path.read_bytes().strip():
+            yield Diagnostic(
+                "TG448",
+                f"the file with Grafana's password, {path}, is empty",
+                where,
+                "Grafana would take the password that everybody knows, or not start",
+                f"write the password into it: printf %s PASSWORD > {shlex.quote(str(path))}; or remove admin_password",
+            )
 
     def _stated(self, path: Path, written: str) -> str:
         """A path as a compose file has it: as it was written where that is absolute, else relative to the deployment's folder."""

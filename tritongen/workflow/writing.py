@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tritongen.diagnostics import Diagnostic
+import shlex
+
+from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import RepositoryError
 from tritongen.repository import Applied, Progress, apply_plan, conflicts, file_conflicts, staged_files
 from tritongen.workflow.rendering import Rendering
+from tritongen.workflow.rights import first_unreadable
 
 
 def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progress: Progress | None = None) -> Applied:
@@ -29,3 +32,23 @@ def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progr
 def deployment_conflicts(rendering: Rendering) -> list[Diagnostic]:
     """A finding (TG043) for each file of the deployment that holds somebody's work."""
     return file_conflicts(rendering.deployment) if rendering.deployment is not None else []
+
+
+def unreadable_repository(rendering: Rendering) -> list[Diagnostic]:
+    """What is said (TG449) of a repository on the disk that the deployment's server may not read; nothing where no deployment is rendered."""
+    if rendering.deployment is None:
+        return []
+    root, user = rendering.plan.root, rendering.loaded.spec.deploy.user
+    path = first_unreadable(root, user)
+    if path is None:
+        return []
+    return [
+        Diagnostic(
+            "TG449",
+            f"the server runs as user {user} (deploy.user), who may not read {path}",
+            rendering.loaded.locate(("deploy", "user")),
+            "Triton finds no model there, or does not load it",
+            f"let all read it (chmod -R a+rX {shlex.quote(str(root))}; umask 022 before the next render), or write your own number into deploy.user",
+            severity=Severity.WARNING,
+        )
+    ]

@@ -24,7 +24,7 @@ def test_of_several_kinds_of_gpus_the_plan_of_this_one_is_built_and_the_others_a
     site.place(recipe(plans=BOTH))
     run = site.run()
     assert (run.returncode, run.stderr) == (0, "")
-    assert "model.plan.90: is for GPUs of compute capability 9.0, and it is not there; build it on a machine that has one" in run.stdout
+    assert "model.plan.90: is for GPUs of compute capability 9.0, and it is not there; build it where one serves the model" in run.stdout
     assert "for other GPUs: 1 not there or stale" in run.stdout
     assert site.plan(name="model.plan.86").exists()
     assert not site.plan(name="model.plan.90").exists()
@@ -54,6 +54,45 @@ def test_one_plan_for_a_machine_with_several_kinds_says_who_can_load_it(site):
         assert "tensorrt.build.compute_capabilities" in run.stderr
     site.place(recipe(hardware_compatibility="ampere_plus"))
     assert (site.run().returncode, site.run().stderr) == (0, "")
+
+
+def test_a_plan_is_built_on_the_gpu_that_serves_the_model(site):
+    site.gpus = f"{A10G}\n{H100}\n{H100.replace('bbbb', 'cccc')}"
+    site.place(recipe(gpus=(1,)), recipe("other"))
+    run = site.run()
+    assert run.returncode == 0
+    assert (site.manifest().builder.compute_capability, b"GPU-bbbb" in site.plan().read_bytes()) == ("9.0", True)
+    assert "model m" not in run.stderr
+    assert site.manifest("other").builder.compute_capability == "8.6"
+    site.place(recipe(gpus=(0,)))
+    assert "it was built on a GPU of compute capability 9.0, and this one has 8.6" in site.run("--check").stdout
+
+
+def test_gpus_of_several_kinds_that_serve_a_model_with_one_plan_are_said(site):
+    site.gpus = f"{A10G}\n{A10G.replace('aaaa', 'dddd')}\n{H100}"
+    site.place(recipe(gpus=(1, 2)))
+    run = site.run()
+    assert (run.returncode, b"GPU-dddd" in site.plan().read_bytes()) == (0, True)
+    assert 'warning: instances name NVIDIA H100, "80" GB\\HBM3 (9.0), too, and the plan is for NVIDIA A10G (8.6)' in run.stderr
+    assert "Name GPUs of one kind in instances.gpus, or each kind in tensorrt.build.compute_capabilities" in run.stderr
+
+
+def test_a_gpu_that_serves_a_model_and_is_not_there_is_said_and_nothing_is_built_for_another(site):
+    site.place(recipe(gpus=(0, 1, 10)), recipe("other"))
+    run = site.run()
+    assert (run.returncode, site.plan().exists(), site.plan("other").exists()) == (3, False, True)
+    assert "model m, version 1: error: instances name GPU 1, 10, and this machine has 1, numbered from 0: Triton refuses to load the model." in run.stderr
+    site.gpus = None
+    assert site.run().returncode == 0
+
+
+def test_of_several_plans_those_are_built_whose_gpus_serve_the_model(site):
+    site.gpus = f"{A10G}\n{H100}"
+    site.place(recipe(plans=BOTH, gpus=(1,)))
+    run = site.run()
+    assert (run.returncode, site.plan(name="model.plan.86").exists(), site.plan(name="model.plan.90").exists()) == (0, False, True)
+    site.place(recipe(plans=BOTH[:1], gpus=(1,)))
+    assert "no plan is for GPU 1 (instances.gpus), of compute capability 9.0" in site.run().stderr
 
 
 def test_a_gpu_that_no_plan_is_for_is_said(site):

@@ -111,6 +111,14 @@ def test_locust_follows_the_first_scenario(tmp_path):
     assert (master["LOCUST_USERS"], master["LOCUST_SPAWN_RATE"], master["LOCUST_RUN_TIME"]) == ("40", "40", "90s")
 
 
+def test_a_trace_that_locust_does_not_follow_is_said_in_its_file(tmp_path):
+    (tmp_path / "times.txt").write_text("0\n1\n")
+    said = "times of arrival are those of a trace, which is not followed"
+    for arrivals, there in (("trace:times.txt", True), ("constant", False)):
+        text = f"load: {{scenarios: {{s: {{arrivals: '{arrivals}'}}}}}}\nmodels: [{MODEL}]"
+        assert (said in texts(loaded(tmp_path, text))[SCENARIO]) is there
+
+
 def test_locust_follows_the_scenario_that_the_deployment_names(tmp_path):
     jobs, steps = (texts(loaded(tmp_path, f"deploy: {{load: {{scenario: {name}}}}}{TRAFFIC}")) for name in ("jobs", "steps"))
     assert loads_of(jobs[SCENARIO]) == (ModelLoad("b"),)
@@ -127,7 +135,7 @@ def test_locust_runs_from_an_image_or_from_a_package_of_ones_own(tmp_path):
     plain = texts(loaded(tmp_path, SPECS["cpu"]))[LEAD]
     address = "tritongen[load] @ https://registry.example/tritongen.whl"
     for variables, wanted in (({}, "tritongen[load]==9.8.7"), ({"TRITONGEN": address}, address)):
-        assert compose.read(plain, variables)["services"]["locust-worker"]["build"]["args"] == {"TRITONGEN": wanted}
+        assert compose.read(plain, variables)["services"]["locust-master"]["build"]["args"] == {"TRITONGEN": wanted}
     worker = compose.read(texts(loaded(tmp_path, f"deploy: {{load: {{image: registry.example/locust}}}}\n{SPECS['cpu']}"))[LEAD])["services"]["locust-worker"]
     assert (worker["image"], "build" in worker) == ("registry.example/locust", False)
 
@@ -194,7 +202,36 @@ def test_nobody_is_root_but_who_gives_the_volume_its_owner(services):
     assert {name for name, service in found.items() if service.get("user", "").startswith("0")} == {"engine-cache"}
     assert found["engine-cache"]["entrypoint"] == ["chown", "1000:1000", "/engine-cache"]
     assert found["tritonserver"]["user"] == "1000:1000"
-    assert "engine-cache" not in services(SPECS["plans as root"])
+    as_root = services(SPECS["plans as root"])
+    assert "engine-cache" not in as_root
+    assert (as_root["tritonserver"]["user"], as_root["grafana"]["user"]) == ("0:0", "472:0")
+    assert "engine-cache" not in services(SPECS["plans as root"].replace("0:0", "00"))
+    gaining = {name for name, service in found.items() if "no-new-privileges:true" not in service.get("security_opt", ())}
+    assert gaining == {"nvidia-gpu", "engine-cache", "prometheus", "locust-master", "locust-worker"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "stated", "name"),
+    [
+        ("spec.yaml", "", "a-model.v2"),
+        ("x/spec.yaml", "", "a-model.v2"),
+        ("deploy/OCR prod.yaml", "", "ocr-prod"),
+        ("../__.yaml", "", "tritongen"),
+        ("ocr.yaml", "deploy: {name: mine}", "mine"),
+    ],
+)
+def test_the_project_is_called_by_the_spec(tmp_path, spec, stated, name):
+    made = loaded(tmp_path, f"{stated}\nmodels: [{{name: A-model.v2, source: m.onnx}}]")
+    files = texts(made, dataclasses.replace(PLACES, spec=spec))
+    assert {compose.read(files[path])["name"] for path in (LEAD, CPU_FILE)} == {name.replace(".", "-")}
+
+
+def test_one_service_builds_locusts_image(services):
+    found = services(SPECS["cpu"])
+    assert [name for name, service in found.items() if "build" in service] == ["locust-master"]
+    assert (found["locust-worker"]["pull_policy"], found["locust-worker"]["image"]) == ("never", found["locust-master"]["image"])
+    given = services(f"deploy: {{load: {{image: r.example/load:1}}}}\n{SPECS['cpu']}")
+    assert {"build", "pull_policy"}.isdisjoint({*given["locust-worker"], *given["locust-master"]})
 
 
 def test_every_model_is_asked_for_and_engines_have_time(services):
@@ -248,6 +285,11 @@ def test_a_password_is_a_file_and_stands_nowhere(tmp_path):
     assert read["secrets"] == {"grafana-admin-password": {"file": "./secrets/grafana.txt"}}
     assert read["services"]["grafana"]["environment"] == {"GF_SECURITY_ADMIN_PASSWORD__FILE": "/run/secrets/grafana-admin-password"}
     assert read["services"]["grafana"]["user"] == "1000:1000"
+    check = read["services"]["grafana"]["entrypoint"][2]
+    for content, code in (("", 3), (" \n", 3), ("a word", 0)):
+        (tmp_path / "secret").write_text(content)
+        ran = check.replace("/run/secrets/grafana-admin-password", shlex.quote(str(tmp_path / "secret"))).replace("exec /run.sh", "exit 0")
+        assert subprocess.run(["sh", "-c", ran], capture_output=True, timeout=60, check=False).returncode == code
     # Without one, nobody can log in.
     open_ = compose.read(texts(spec)[LEAD])["services"]["grafana"]["environment"]
     assert open_["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"

@@ -151,6 +151,12 @@ def test_a_promise_that_cannot_be_watched_says_why(keys, exported, words):
     assert recorded == ({"error_rate"} if words else {"p99", "error_rate"})
 
 
+@pytest.mark.parametrize(("start_us", "waits"), [(0, "2m"), (10_000_000, "2m"), (1_020_000_000, "17m")])
+def test_a_server_that_starts_is_not_called_away(start_us, waits):
+    alerts = rules(monitoring_files(cases.spec(), Exported(), start_us=start_us)[ALERTS])
+    assert [rule["for"] for rule in alerts if rule["alert"] == "TritonServerDown"] == [waits]
+
+
 def test_models_that_are_loaded_on_request_need_not_be_there():
     made = cases.spec(cases.model("a"), cases.model("b"))
     for ready, names in (({"b"}, ["b"]), ((), []), (None, ["a", "b"])):

@@ -141,6 +141,9 @@ def test_a_setting_of_a_backend_has_what_plans_need(tmp_path, stated, wrong):
     assert all(words in finding.message for words, finding in zip(wrong, found, strict=True))
 
 
+TAGGED = "triton: {release: '25.08'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserver:25.08-%s'}"
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -152,6 +155,12 @@ def test_a_setting_of_a_backend_has_what_plans_need(tmp_path, stated, wrong):
         ("deploy: {load: {scenario: x}}\nload: {scenarios: {y: {rate: 2}}}", ["TG447 deploy.load.scenario"]),
         ("deploy: {load: {scenario: y}}\nload: {scenarios: {x: {rate: 1}, y: {rate: 2}}}", []),
         ("server: {memory: {pinned: 1GiB}}\ndeploy: {memory: 512MiB}", ["TG448 deploy.memory"]),
+        ("deploy: {memory: 1GiB, shm_size: 2GiB}", ["TG448 deploy.shm_size"]),
+        ("deploy: {environment: {CUDA_DEVICE_ORDER: FASTEST_FIRST}}", ["TG448 deploy.environment.CUDA_DEVICE_ORDER"]),
+        ("deploy: {environment: {CUDA_DEVICE_ORDER: PCI_BUS_ID}}", []),
+        *((TAGGED % tag, []) for tag in ("py3", "mine-py3", "admin")),
+        *((TAGGED % tag, ["TG446 deploy.image"]) for tag in ("py3-sdk", "py3-igpu-sdk", "py3-min", "py3-igpu", "vllm-python-py3", "trtllm-python-py3")),
+        ("server: {model_control: poll}\ndefaults: {backend: tensorrt}", ["TG448 server.model_control"]),
         ("deploy: {environment: {NVIDIA_VISIBLE_DEVICES: all}}", ["TG448 deploy.environment.NVIDIA_VISIBLE_DEVICES"]),
         ("deploy: {gpus: [0], environment: {CUDA_VISIBLE_DEVICES: '1'}}", ["TG448 deploy.environment.CUDA_VISIBLE_DEVICES"]),
         ("deploy: {gpus: [MIG-a, MIG-b]}", ["TG448 deploy.gpus"]),

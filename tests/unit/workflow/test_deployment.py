@@ -134,6 +134,27 @@ def test_the_builder_of_plans_must_be_the_owner(project, tritongen):
     assert "TG442" not in tritongen("render", spec, "--deploy", "compose").err
 
 
+@pytest.mark.parametrize(
+    ("instances", "numbers"),
+    [
+        ("{kind: gpu, gpus: [3, 1]}", "1 3"),
+        ("[{kind: gpu, gpus: [2]}, {kind: gpu}]", ""),
+        ("{kind: gpu}", ""),
+        ("[{kind: gpu, gpus: [0]}, {kind: gpu, gpus: [2]}]", "0 2"),
+    ],
+)
+def test_the_script_that_builds_plans_knows_the_gpus_that_load_them(project, tritongen, instances, numbers):
+    spec = project / "spec.yaml"
+    spec.write_text(f"{spec.read_text()}    backend: tensorrt\n    instances: {instances}\n")
+    assert tritongen("render", spec).code == 0
+    begun = [
+        line.split("version 1' ")[1]
+        for line in (project / "model_repository.artifacts/build_plans.sh").read_text().splitlines()
+        if line.startswith("    begin ")
+    ]
+    assert [text.strip("'") for text in begun] == [numbers]
+
+
 def test_a_folder_that_takes_no_deployment_is_found_before_the_repository_is_written(project, tritongen):
     spec = project / "spec.yaml"
     (project / "file").write_text("")
@@ -174,6 +195,36 @@ def test_models_for_gpus_alone_have_no_file_for_the_cpu(project, tritongen):
     assert "cannot be served without one" in text
 
 
+def test_a_repository_that_the_server_may_not_read_is_said(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(f'{spec.read_text()}deploy: {{user: "{os.geteuid() + 1}:{os.getegid() + 1}"}}\n')
+    assert tritongen("render", spec, "--deploy", "compose").code == 0
+    config = project / "model_repository/mlp/config.pbtxt"
+    for path, mode in ((config, 0o640), (project / "model_repository/mlp", 0o750), (project / "model_repository", 0o700)):
+        usual = path.stat().st_mode
+        path.chmod(mode)
+        result = tritongen("render", spec, "--deploy", "compose")
+        assert (result.code, f"who may not read {path}\n" in result.err, "TG449" in result.err) == (0, True, True)
+        assert "TG449" in tritongen("render", spec, "--deploy", "compose", "--check").err
+        path.chmod(usual)
+    (project / "model_repository").chmod(0o700)
+    assert "TG449" not in tritongen("render", spec).err
+    spec.write_text(spec.read_text().replace(f"{os.geteuid() + 1}:", f"{os.geteuid()}:"))
+    assert "TG449" not in tritongen("render", spec, "--deploy", "compose").err
+
+
+def test_a_deployment_of_another_spec_is_not_replaced(project, tritongen):
+    tritongen("render", project / "spec.yaml", "--deploy", "compose")
+    before = (project / "docker-compose.yml").read_bytes()
+    (project / "other.yaml").write_text((project / "spec.yaml").read_text() + "server: {exit_timeout: 5s}\n")
+    result = tritongen("render", project / "other.yaml", "--deploy", "compose")
+    assert (result.code, (project / "docker-compose.yml").read_bytes()) == (2, before)
+    assert "docker-compose.yml was made from another spec, spec.yaml, whose deployment it is" in result.err
+    (project / "spec.yaml").unlink()
+    assert tritongen("render", project / "other.yaml", "--deploy", "compose").code == 0
+    assert "other.yaml" in (project / "docker-compose.yml").read_text()
+
+
 def test_output_moves_the_repository_that_is_rendered(project, tritongen):
     tritongen("render", project / "spec.yaml", "--deploy", "compose", "-o", project / "elsewhere")
     read = {name: compose.read((project / name).read_text())["services"]["tritonserver"]["volumes"][0]["source"] for name in FILES if name.endswith(".yml")}
@@ -199,7 +250,14 @@ def test_a_password_that_is_not_there_is_said_at_its_key(project, tritongen):
     (project / "secret.txt").mkdir()
     assert "secret.txt, is no file" in tritongen("render", spec, "--deploy", "compose").err
     (project / "secret.txt").rmdir()
+    (project / "secret.txt").write_text(" \n")
+    result = tritongen("render", spec, "--deploy", "compose")
+    assert (result.code, "error TG448" in result.err, "secret.txt, is empty" in result.err) == (2, True, True)
     (project / "secret.txt").write_text("a word")
+    (project / "secret.txt").chmod(0o600)
+    said = tritongen("render", spec, "--deploy", "compose").err
+    assert f"Grafana runs as user 1000:1000, who may not read the file with its password, {project / 'secret.txt'}" in said
+    (project / "secret.txt").chmod(0o644)
     assert "TG448" not in tritongen("render", spec, "--deploy", "compose").err
 
 

@@ -1,4 +1,4 @@
-"""TG430 to TG448: the server that a spec starts, and the containers that it is deployed in."""
+"""TG430 to TG449: the server that a spec starts, and the containers that it is deployed in."""
 
 from __future__ import annotations
 
@@ -161,5 +161,16 @@ ENTRIES = (
         "The message names both keys: change one of them.",
         "server: {cache: {size: 8GiB}}\ndeploy: {memory: 4GiB}",
         "server: {cache: {size: 1GiB}}\ndeploy: {memory: 8GiB}",
+    ),
+    CodeEntry(
+        "TG449",
+        "repository-that-the-server-may-not-read",
+        Consequence.REFUSED,
+        "The user of the containers may read the repository.",
+        "The server runs as `deploy.user`. Files that are written under a umask such as 077 are for their owner alone: Triton finds no model, or does not load"
+        " it.",
+        "Render under `umask 022` and let all read what is there (`chmod -R a+rX`), or write your own number, which `id -u` prints, into `deploy.user`.",
+        'umask 077; tritongen render spec.yaml --deploy compose        # with deploy: {user: "1000:1000"}, as user 1001',
+        "umask 022; tritongen render spec.yaml --deploy compose",
     ),
 )

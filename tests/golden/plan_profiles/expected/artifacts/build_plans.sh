@@ -215,9 +215,20 @@ look_at_gpus() {
     kinds=$(printf '%s\n' "$gpus" | awk -F', *' '{ print $2 }' | sort -u | wc -l)
 }
 
-# Sets uuid, capability, driver and gpu to those of the first GPU of compute capability $1, or of any where that is empty.
+# Sets serving to the lines of gpus that load the model's plans, and absent to those of the numbers in $1 that no GPU has. No numbers stand for all GPUs.
+find_serving() {
+    serving=$gpus
+    absent=''
+    # Without nvidia-smi the one GPU that is known has no number.
+    [ -n "$1" ] && [ -n "${gpus%%,*}" ] || return 0
+    serving=$(printf '%s\n' "$gpus" | awk -v wanted=" $1 " 'index(wanted, " " NR - 1 " ")')
+    absent=$(printf '%s\n' "$gpus" | awk -v wanted="$1" '
+        END { n = split(wanted, each, " "); for (i = 1; i <= n; i++) if (each[i] >= NR) { printf "%s%s", between, each[i]; between = ", " } }')
+}
+
+# Sets uuid, capability, driver and gpu to those of the first GPU that serves the model and has compute capability $1, or any where that is empty.
 choose_gpu() {
-    line=$(printf '%s\n' "$gpus" | awk -F', *' -v want="$1" 'want == "" || $2 == want { print; exit }')
+    line=$(printf '%s\n' "$serving" | awk -F', *' -v want="$1" 'want == "" || $2 == want { print; exit }')
     [ -n "$line" ] || return 1
     uuid=${line%%,*}
     rest=${line#*, }
@@ -380,11 +391,17 @@ outcome() {
 # A plan for any GPU serves the kind that built it, unless it is said to be compatible; Triton loads it on every GPU that copies of the model run on.
 say_others() {
     [ -z "$for_capability" ] && [ -n "$capability" ] || return 0
-    others=$(printf '%s\n' "$gpus" | awk -F', *' -v own="$capability" -v hardware="$hardware" '
+    others=$(printf '%s\n' "$serving" | awk -F', *' -v own="$capability" -v hardware="$hardware" '
         { name = $0; sub(/^[^,]*, *[^,]*, *[^,]*, */, "", name) }
         $2 != own && !(hardware == "ampere_plus" && $2 + 0 >= 8 && own + 0 >= 8) && !seen[name]++ { printf "%s%s (%s)", between, name, $2; between = ", " }')
-    [ -z "$others" ] || say "$label: warning: this machine also has $others, and the plan is for $gpu ($capability): Triton refuses to load it there." \
-        "Name the GPUs that serve the model (instances: [{kind: gpu, gpus: [...]}]), or each kind in tensorrt.build.compute_capabilities" >&2
+    [ -n "$others" ] || return 0
+    if [ -n "$numbers" ]; then
+        say "$label: warning: instances name $others, too, and the plan is for $gpu ($capability): Triton refuses to load it there." \
+            "Name GPUs of one kind in instances.gpus, or each kind in tensorrt.build.compute_capabilities" >&2
+    else
+        say "$label: warning: this machine also has $others, and the plan is for $gpu ($capability): Triton refuses to load it there." \
+            "Name the GPUs that serve the model (instances: [{kind: gpu, gpus: [...]}]), or each kind in tensorrt.build.compute_capabilities" >&2
+    fi
 }
 
 # Puts a plan that was built where Triton looks, with its manifest.
@@ -415,17 +432,24 @@ place() {
     say "$label: built with TensorRT $version_of_plan in $(($(date +%s) - begun)) s: $plan"
 }
 
-# A model's version begins: no plan for this machine is known yet.
+# A model's version begins: no plan for this machine is known yet. Arguments: its name in words, numbers of the GPUs that serve it; none for all.
 begin() {
     whole=$1
+    numbers=$2
     served=''
+    find_serving "$numbers"
 }
 
 end() {
     [ -z "$served" ] || return 0
     unserved=$((unserved + 1))
-    found=$(printf '%s\n' "$gpus" | awk -F', *' '$2 != "" && !seen[$2]++ { printf "%s%s", between, $2; between = ", " }')
-    if [ -n "$found" ]; then
+    found=$(printf '%s\n' "$serving" | awk -F', *' '$2 != "" && !seen[$2]++ { printf "%s%s", between, $2; between = ", " }')
+    if [ -n "$absent" ]; then
+        found="instances name GPU $absent, and this machine has $(printf '%s\n' "$gpus" | awk 'END { print NR }'), numbered from 0: Triton refuses to load the model."
+        found="$found Name GPUs that are there, or give the container more of them (deploy.gpus)"
+    elif [ -n "$numbers" ] && [ -n "$found" ]; then
+        found="no plan is for GPU $numbers (instances.gpus), of compute capability $found; add it to tensorrt.build.compute_capabilities, and render again"
+    elif [ -n "$found" ]; then
         found="no plan is for this machine, whose compute capability is $found; add it to tensorrt.build.compute_capabilities in the spec, and render again"
     else
         found="which plan is for this machine is not known without nvidia-smi; say it with COMPUTE_CAPABILITY=..."
@@ -458,6 +482,7 @@ plan() {
     capability=''
     driver=''
     gpu=''
+    [ -z "$absent" ] || return 0
     for place in "$plan" "$manifest"; do
         if [ -d "$place" ]; then
             served=1
@@ -472,7 +497,7 @@ plan() {
         judge
         if [ -n "$why" ]; then
             elsewhere=$((elsewhere + 1))
-            say "$label: is for GPUs of compute capability $for_capability, and $why; build it on a machine that has one"
+            say "$label: is for GPUs of compute capability $for_capability, and $why; build it where one serves the model"
         fi
         return
     else
@@ -504,7 +529,7 @@ plan() {
 
 all_plans() {
     model_words=plan_profiles
-    begin 'model plan_profiles, version 1'
+    begin 'model plan_profiles, version 1' ''
     plan plan_profiles 1 model.sm86.plan 8.6 same_compute_capability 1 \
         * \
         model.onnx timing.sm86.cache \
@@ -553,7 +578,7 @@ all_plans() {
         --maxShapes=ids:16x512
     end
     model_words=plan_preferred
-    begin 'model plan_preferred, version 1'
+    begin 'model plan_preferred, version 1' ''
     plan plan_preferred 1 model.plan '' none 0 \
         * \
         model.onnx timing.cache \
@@ -576,7 +601,7 @@ all_plans() {
         --maxShapes=ids:16x128
     end
     model_words=plan_values
-    begin 'model plan_values, version 1'
+    begin 'model plan_values, version 1' ''
     plan plan_values 1 model.plan '' none 0 \
         * \
         model.onnx timing.cache \
