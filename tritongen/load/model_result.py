@@ -94,8 +94,9 @@ class ModelResult:
             Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts.get("ok", 0), self.counts.get("rejected", 0))
         )
 
-    def data(self) -> dict[str, Any]:
-        """The part as plain data."""
+    def data(self, *, whole: bool) -> dict[str, Any]:
+        """The part as plain data; no promise counts as kept by a run that is not `whole`: valid, and complete."""
+        missed, split = self.missed_slo(), self.split()
         return {
             "model": self.load.model,
             "version": self.load.version,
@@ -105,17 +106,23 @@ class ModelResult:
             "error_rate": self.error_rate,
             "latency_ms": summary(self.latencies()),
             "server": None if self.server is None else {**dataclasses.asdict(self.server), "average_batch": self.server.average_batch},
+            "outside_ms": split.get("outside"),
             "facts": None if self.facts is None else dataclasses.asdict(self.facts),
-            "slo": {"from": self.load.slo_from, "missed": list(self.missed_slo()), "kept": not self.missed_slo()},
+            "slo": {"from": self.load.slo_from, "missed": list(missed), "kept": kept(self.load.slo, whole and not missed)},
             "limits": self.limits(),
         }
 
 
-def counted(recorder: Recorder, model: str | None = None) -> dict[str, int]:
-    """Requests by outcome: of one model, or of all."""
+def kept(promised: object, well: bool) -> bool | None:
+    """Whether all that was promised was kept; None where nothing was."""
+    return well if promised else None
+
+
+def counted(recorder: Recorder, model: str | None = None, stage: int | None = None) -> dict[str, int]:
+    """Requests by outcome: of one model or of all, of one stage or of all."""
     found: dict[str, int] = {}
     for key, histogram in recorder.histograms.items():
-        if model in (None, key.model):
+        if model in (None, key.model) and stage in (None, key.stage):
             found[key.outcome] = found.get(key.outcome, 0) + histogram.count
     return found
 

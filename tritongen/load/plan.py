@@ -13,12 +13,16 @@ from typing import Any, Literal, TypeVar
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
 from tritongen.load.arrivals import Arrival, Stage, schedule, trace
+from tritongen.sources import read_text
 from tritongen.spec.traffic import Promises, Step, TrafficError
 
 Arrivals = Literal["poisson", "constant", "trace"]
 
 MOST_USERS = 100_000
 """Requests under way in a closed loop, of all processes together."""
+
+_MOST_TRACE_BYTES = 100_000_000
+"""Some ten million requests: each sender holds all of them in memory."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -162,7 +166,7 @@ def traced(seconds: float, warmup_s: float) -> tuple[Stage, ...]:
 def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
     """The requests of one of `shares` equal senders of an open loop, in order.
 
-    Raises InputError (TG420) for a trace that cannot be used; all of it is read at once, so that none breaks in the middle of a run.
+    Raises InputError (TG001 to TG003, TG420) for a trace that cannot be used; all of it is read at once, so that none breaks in the middle of a run.
     """
     if plan.arrivals != "trace":
         return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
@@ -175,16 +179,17 @@ def beyond(plan: LoadPlan) -> int:
 
 
 def _traced(plan: LoadPlan) -> tuple[list[Arrival], int]:
-    """A trace's requests within the run, and how many lie beyond."""
+    """A trace's requests within the run, and how many lie beyond. Raises InputError: TG001 to TG003 for what is no readable text, TG420."""
     hint = "give a file with seconds from the beginning of the run, one a line, ascending"
+    lines = read_text(Path(plan.trace), _MOST_TRACE_BYTES).text.splitlines()
     try:
-        lines = Path(plan.trace).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise problem(f"the trace {plan.trace} cannot be read: {error}", hint) from error
-    try:
-        return trace(lines, plan.stages)
+        found, later = trace(lines, plan.stages)
     except ValueError as error:
         raise problem(f"{plan.trace}: {error}", hint) from error
+    if not found:
+        what = f"all {later} requests of the trace {plan.trace} lie beyond the {plan.length_s:g} s of the run" if later else f"{plan.trace} holds no time"
+        raise problem(f"{what}: nothing would be sent", hint)
+    return found, later
 
 
 def settings(plan: LoadPlan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tritongen.load.histogram import Histogram
 from tritongen.load.limits import ModelFacts
-from tritongen.load.model_result import ModelResult, counted, failing
+from tritongen.load.model_result import ModelResult, counted, failing, kept
 from tritongen.load.plan import LoadPlan, settings
 from tritongen.load.recorder import Recorder, summary
 from tritongen.load.serverside import ServerSide
@@ -164,7 +164,8 @@ class LoadResult:
 
     def data(self) -> dict[str, Any]:
         """The result as plain data."""
-        recorder = self.recorder
+        recorder, missed = self.recorder, self.missed_slo()
+        whole = self.complete and not self.invalid
         stages = [dataclasses.asdict(stage) for stage in self.plan.stages] or [{"name": "warmup", "measured": False}, {"name": "closed loop", "measured": True}]
         return {
             "schema": SCHEMA_VERSION,
@@ -185,12 +186,8 @@ class LoadResult:
             "latency_ms": summary(self.latencies()),
             "late_ms": summary(recorder.late),
             "lag_ms": summary(recorder.lag),
-            "stages": [
-                {**stage, "sent": recorder.sent[index], "missed": recorder.missed_in(stage=index), "latency_ms": summary(self.latencies(index))}
-                for index, stage in enumerate(stages)
-                if stage["measured"]
-            ],
-            "models": [part.data() for part in self.models],
+            "stages": [{**stage, **self._stage_data(index)} for index, stage in enumerate(stages) if stage["measured"]],
+            "models": [part.data(whole=whole) for part in self.models],
             "errors": [
                 {"model": model, "outcome": kind, "message": message, "count": count} for (model, kind, message), count in recorder.messages.most_common()
             ],
@@ -199,6 +196,25 @@ class LoadResult:
                 for number, second in sorted(recorder.seconds.items())
             ],
             "senders": [{"name": sender.name, "cpu_s": sender.cpu_s, "wall_s": sender.wall_s} for sender in self.senders],
-            "slo": {"missed": list(self.missed_slo()), "kept": not self.missed_slo()},
+            "slo": {"missed": list(missed), "kept": kept(self.plan.promises, whole and not missed)},
             "limits": " ".join(self.limits()),
+        }
+
+    def stage_error_rate(self, index: int) -> float:
+        """The part of a stage's due requests that were not answered well, as `error_rate` of all."""
+        return failing(counted(self.recorder, stage=index), self.recorder.missed_in(stage=index))
+
+    def stage_rate(self, index: int) -> float:
+        """Requests a second that were sent in a stage; of a closed loop, in the measured time."""
+        seconds = self.stage_seconds(index) if self.plan.stages else self.measured_s
+        return self.recorder.sent[index] / seconds if seconds else 0.0
+
+    def _stage_data(self, index: int) -> dict[str, Any]:
+        return {
+            "sent": self.recorder.sent[index],
+            "missed": self.recorder.missed_in(stage=index),
+            "sent_rate": self.stage_rate(index),
+            "requests": counted(self.recorder, stage=index),
+            "error_rate": self.stage_error_rate(index),
+            "latency_ms": summary(self.latencies(index)),
         }

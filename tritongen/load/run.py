@@ -26,7 +26,7 @@ from tritongen.load.follow import Follower
 from tritongen.load.limits import ModelFacts
 from tritongen.load.patience import Patience
 from tritongen.load.payloads import make_pool
-from tritongen.load.plan import LoadPlan, arrivals_of, beyond
+from tritongen.load.plan import LoadPlan, beyond
 from tritongen.load.recorder import Recorder
 from tritongen.load.result import LoadResult, SenderUse, Setup
 from tritongen.load.unsent import unsent
@@ -92,7 +92,7 @@ def run_load(
         folder = Path(name)
         # Senders prepare the same, some of them on slower machines.
         begin = time.perf_counter()
-        facts = _prepared(client, plan, machines)
+        facts, left_out = _prepared(client, plan, machines)
         limits = _Limits(machines.max_wait_s + _START_S + _PATIENCE * (time.perf_counter() - begin), plan.length_s + plan.deadline_s + END_S)
         (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         follower = Follower(folder / "reports.jsonl", machines.workers)
@@ -125,16 +125,20 @@ def run_load(
             facts,
             lasted_s,
             Setup(machines.processes if not machines.workers else 0, machines.workers, watch.metrics_url),
-            (*_left_out(plan), *watch.notes()),
+            (*left_out, *watch.notes()),
         )
 
 
-def _prepared(client: Client, plan: LoadPlan, machines: Machines) -> dict[str, ModelFacts]:
-    """Make what senders will make, so that everything that is wrong is said at once and before the run; what is known of it, by model. Raises InputError."""
+def _prepared(client: Client, plan: LoadPlan, machines: Machines) -> tuple[dict[str, ModelFacts], tuple[str, ...]]:
+    """Make what senders will make, so that everything that is wrong is said at once and before the run.
+
+    Returns what is known of it, by model, and what was asked for and is not sent, in sentences. Raises InputError.
+    """
     found: dict[str, ModelFacts] = {}
+    left_out: tuple[str, ...] = ()
     problems: list[Diagnostic] = []
     try:
-        arrivals_of(plan)
+        left_out = _left_out(plan)
         if not machines.workers:
             allow_connections(plan, math.ceil(plan.users / machines.processes))
     except InputError as error:
@@ -148,7 +152,7 @@ def _prepared(client: Client, plan: LoadPlan, machines: Machines) -> dict[str, M
             problems += error.diagnostics
     if problems:
         raise InputError(problems)
-    return found
+    return found, left_out
 
 
 def _versions(client: Client) -> Mapping[str, str]:

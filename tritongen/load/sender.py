@@ -171,8 +171,9 @@ class Sender:
         except asyncio.CancelledError:
             self._record(model, arrival, Outcome.UNFINISHED, time.perf_counter() - instant, sent - instant, "it was under way when the run was broken off")
             raise
-        outcome, error = answer.judged
-        self._record(model, arrival, outcome, answer.received_s - instant, sent - instant, error)
+        latency_s = answer.received_s - instant
+        outcome, error = answer.judged_within(latency_s, self.plan.deadline_s)
+        self._record(model, arrival, outcome, latency_s, sent - instant, error)
 
     def _record(self, model: int, arrival: Arrival, outcome: Outcome, latency_s: float, late_s: float, error: str) -> None:
         if self._is_measured(arrival.stage):

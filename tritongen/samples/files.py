@@ -73,12 +73,14 @@ def items_of(path: Path, how: SampleFiles, wanted: Wanted) -> tuple[Item, ...]:
 
 
 def array_items(array: Array, path: Path, wanted: Wanted, member: str = "") -> tuple[Item, ...]:
-    """The items of one array: a row for each where it has a dimension more than an item, else itself. Raises SampleError where it is neither."""
+    """The items of one array: a row for each where it has a dimension more than an item, else itself. Raises SampleError where it is neither, or has no row."""
     place = f": {member}" if member else ""
     if wanted.item is None or array.ndim == len(wanted.item):
         return (Item(path, functools.partial(_fit, array, wanted), place),)
     if array.ndim != len(wanted.item) + 1 or any(want not in (-1, got) for want, got in zip(wanted.item, array.shape[1:], strict=True)):
         raise SampleError(f"{path}{place}: expected one item {shown_shape(wanted.item)} or rows of them, got an array {shown_shape(array.shape)}")
+    if not len(array):
+        raise SampleError(f"{path}{place} holds no item: it is an array of no rows")
     return tuple(Item(path, functools.partial(_fit, row, wanted), f"{place}: row {number}") for number, row in enumerate(array))
 
 

@@ -60,14 +60,14 @@ class SourceText:
         return Location(self.path, index + 1, offset - self._starts[index] + 1, self.lines[index])
 
 
-def read_text(path: Path) -> SourceText:
+def read_text(path: Path, most_bytes: int = MAX_BYTES) -> SourceText:
     """Reads a UTF-8 text file; a byte-order mark is accepted.
 
-    Raises InputError (TG001, TG002, TG003) for what is no readable regular file of at most MAX_BYTES bytes, for other encodings, and for files that stand in
+    Raises InputError (TG001, TG002, TG003) for what is no readable regular file of at most `most_bytes`, for other encodings, and for files that stand in
     the place of the real one: Git LFS pointers and web pages.
     """
     name = str(path)
-    data = read_bytes(path)
+    data = read_bytes(path, most_bytes)
     text = _decode(data, name)
     source = SourceText(name, text)
     if text.startswith("version https://git-lfs.github.com/spec/"):
@@ -82,8 +82,8 @@ def _refused(location: Location, code: str, message: str, hint: str) -> InputErr
     return InputError([Diagnostic(code, message, location, hint=hint)])
 
 
-def read_bytes(path: Path) -> bytes:
-    """The file's bytes. Raises InputError (TG001) where it cannot be read or has more than MAX_BYTES; never waits on a pipe or a device."""
+def read_bytes(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
+    """The file's bytes. Raises InputError (TG001) where it cannot be read or has more than `most_bytes`; never waits on a pipe or a device."""
     name = str(path)
     place = Location(name)
     if "\0" in name:
@@ -95,16 +95,16 @@ def read_bytes(path: Path) -> bytes:
         if not stat.S_ISREG(mode):
             raise _refused(place, "TG001", "this is a pipe or a device, and a regular file is expected", "save the text to a file first")
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(most_bytes + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _refused(place, "TG001", "there is no such file", "check the path; relative ones start at the current folder") from error
     except PermissionError as error:
         raise _refused(place, "TG001", "the file may not be read by this user", f"allow it: chmod u+r {name}") from error
     except OSError as error:
         raise _refused(place, "TG001", f"the file cannot be read: {error.strerror}", "check the path and the disk") from error
-    if len(data) > MAX_BYTES:
+    if len(data) > most_bytes:
         raise _refused(
-            place, "TG001", f"the file is larger than {MAX_BYTES // 1_000_000} MB, far more than any text of this kind", "check that it is the right file"
+            place, "TG001", f"the file is larger than {most_bytes // 1_000_000} MB, far more than any text of this kind", "check that it is the right file"
         )
     return data
 

@@ -52,6 +52,21 @@ def test_files_are_sent_once_each_before_any_is_sent_again_in_an_order_of_the_se
     assert [float(arrays["x"][0, 0]) for arrays in pool_of(NUMBERS, data=str(numbers), pool=20, seed=1)] != first
 
 
+@pytest.mark.parametrize("kind", ["npz", "npy", "folder"])
+def test_data_without_any_item_is_refused(kind, tmp_path):
+    empty, path = np.empty((0, 1), np.float32), tmp_path / ("data" if kind == "folder" else f"data.{kind}")
+    if kind == "npz":
+        np.savez(path, x=empty)
+    elif kind == "npy":
+        np.save(path, empty)
+    else:
+        path.mkdir()
+        np.save(path / "x.npy", empty)
+    ((code, message),) = problems(NUMBERS, data=str(path))
+    assert code == "TG423"
+    assert "holds no item" in message
+
+
 def test_the_rows_of_a_batch_are_different_items(numbers):
     pool = pool_of(NUMBERS, data=str(numbers), pool=2, batch_mix=((5, 1.0),))
     assert sorted(np.concatenate([arrays["x"] for arrays in pool]).ravel().tolist()) == list(range(10))

@@ -1,5 +1,6 @@
 """How runs are judged: what got no good answer counts, and what says nothing about the server is told apart."""
 
+import dataclasses
 import math
 
 import load_results
@@ -12,6 +13,7 @@ from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult
 from tritongen.load.serverside import ServerSide
 from tritongen.load.verdict import judged
+from tritongen.load.wire import Answer, Outcome
 from tritongen.report.load import format_load
 from tritongen.report.load_html import load_page
 from tritongen.spec.traffic import Step, parse_slo
@@ -158,3 +160,25 @@ def test_what_limits_a_run_follows_from_what_was_measured(arguments, words):
     said = limited(**arguments)
     assert words in said
     assert "gRPC" not in said
+
+
+def test_a_good_answer_after_the_deadline_is_too_late():
+    answer = Answer(Outcome.OK, "200", 10)
+    assert answer.judged_within(0.9, 1.0) == (Outcome.OK, "")
+    assert answer.judged_within(1.1, 1.0) == (Outcome.DEADLINE, "the answer came after the deadline of 1 s")
+    assert Answer(Outcome.REJECTED, "503", 10, "full").judged_within(1.1, 1.0) == (Outcome.REJECTED, "full")
+
+
+def test_a_promise_counts_as_kept_only_where_one_was_made_and_the_run_is_valid():
+    good = load_results.make(slo="max=1h", errors=0.0)
+    assert good.data()["slo"]["kept"] is True
+    assert load_results.closed().data()["slo"]["kept"] is None
+    broken = dataclasses.replace(good, complete=False, trouble=("it broke",))
+    assert (broken.data()["slo"]["kept"], broken.data()["models"][0]["slo"]["kept"]) == (False, False)
+
+
+def test_each_stage_says_what_became_of_its_requests():
+    first, second = load_results.make("50:1s,100:1s", errors=0.2).data()["stages"]
+    assert (first["sent_rate"], second["sent_rate"]) == (50, 100)
+    assert first["requests"]["rejected"] / first["sent"] == pytest.approx(first["error_rate"])
+    assert second["requests"]["ok"] + second["requests"]["rejected"] == second["sent"]

@@ -84,6 +84,13 @@ class Answer(NamedTuple):
         """The outcome for a load test, to which an answer without outputs is an error, and its words."""
         return (Outcome.HOLLOW, f"the answer ({self.status}) holds no outputs") if self.hollow else (self.outcome, self.error)
 
+    def judged_within(self, latency_s: float, deadline_s: float) -> tuple[Outcome, str]:
+        """The same, where a good answer that came after `deadline_s` is too late: whoever asked had given up by then."""
+        outcome, error = self.judged
+        if outcome is Outcome.OK and latency_s > deadline_s:
+            return Outcome.DEADLINE, f"the answer came after the deadline of {deadline_s:g} s"
+        return outcome, error
+
 
 def failed(failure: CallFailed, *, size: int = 0, sent_s: float = 0.0, received_s: float = 0.0) -> Answer:
     """The answer that a failed call is."""
