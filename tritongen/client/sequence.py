@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ class Step:
         parameters: those by which Triton knows the sequence.
         server: the index of the one that has the sequence; -1 where it is still to be chosen.
         left: the request was handed over to be sent. Before that it was checked, and its model was asked about.
+        alone: no other request of the sequence is under way until it is over.
     """
 
     inputs: Mapping[str, object]
@@ -34,6 +36,7 @@ class Step:
     parameters: Mapping[str, int | str | bool]
     server: int = -1
     left: bool = False
+    alone: bool = True
 
     def may_be_executed(self, error: BaseException) -> bool:
         """Whether the server may have taken the request that ended with this error: everything but what was certainly refused, or never arrived."""
@@ -59,6 +62,7 @@ class SequenceState:
         self._ended = False
         self._entered = False
         self._inside = False
+        self._under_way = threading.Lock()
 
     def enter(self) -> None:
         """The `with` block begins. Raises InvalidInput (TG061) for a second one."""
@@ -67,7 +71,11 @@ class SequenceState:
         self._entered = self._inside = True
 
     def next(self, inputs: Mapping[str, object] | None, given: Mapping[str, Any], end: bool) -> Step:
-        """The next request; `given` holds options of `Client.infer` and inputs by name. Raises InvalidInput (TG061), as outside the block and after the end."""
+        """The next request; `given` holds options of `Client.infer` and inputs by name.
+
+        Raises InvalidInput (TG061), as outside the block, after the end, and while another request is under way: which comes first decides what the model's
+        state becomes, and two at once would both begin the sequence.
+        """
         if not self._inside:
             raise self._refusal("is used outside its `with` block", "write `with client.sequence(...) as sequence:` (`async with` in asyncio)")
         if self._ended:
@@ -77,7 +85,10 @@ class SequenceState:
         given = bound_to(self._version, given)
         options = Options(**{name: value for name, value in given.items() if name in _OPTIONS})
         values = merged(inputs, {name: value for name, value in given.items() if name not in _OPTIONS})
-        return self._step(values, options, end=check_flag("end", end, self.model))
+        is_last = check_flag("end", end, self.model)
+        if not self._under_way.acquire(blocking=False):
+            raise self._refusal("has a request under way, and takes one after another", "wait for the answer before the next request")
+        return self._step(values, options, end=is_last)
 
     def leave(self, default_deadline_s: float) -> Step | None:
         """The block ends. The request that ends the sequence is the last one once more, as it was sent, within two seconds; None where nothing is to end."""
@@ -86,7 +97,9 @@ class SequenceState:
             return None
         options = self._last.options
         options = dataclasses.replace(options, deadline_s=min(options.deadline_s or default_deadline_s, _END_S), request_id="")
-        return self._step(self._last.inputs, options, end=True)
+        step = self._step(self._last.inputs, options, end=True)
+        step.alone = self._under_way.acquire(blocking=False)
+        return step
 
     @contextlib.contextmanager
     def sending(self, step: Step) -> Iterator[None]:
@@ -97,7 +110,11 @@ class SequenceState:
             if step.may_be_executed(error):
                 self._sent(step)
             raise
-        self._sent(step)
+        else:
+            self._sent(step)
+        finally:
+            if step.alone:
+                self._under_way.release()
 
     def _step(self, values: Mapping[str, object], options: Options, *, end: bool) -> Step:
         parameters = {"sequence_id": self.sequence_id, "sequence_start": self._last is None, "sequence_end": end}

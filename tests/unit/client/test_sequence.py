@@ -177,3 +177,27 @@ def test_leaving_says_what_kept_the_end_from_being_sent(triton, run):
 
     with pytest.raises(InferenceError, match="no end"):
         run(use, triton.url, retries=0)
+
+
+def test_one_request_after_another():
+    """Two at once would both say START, and the model would have two states of which one is lost."""
+    state = SequenceState("m", "", 1)
+    state.enter()
+    first = state.next(None, {"x": ROW}, False)
+    with pytest.raises(InvalidInput, match="has a request under way, and takes one after another"):
+        state.next(None, {"x": ROW}, False)
+    with state.sending(first):
+        pass
+    second = state.next(None, {"x": ROW}, True)
+    assert [(step.parameters["sequence_start"], step.parameters["sequence_end"]) for step in (first, second)] == [(True, False), (False, True)]
+
+
+def test_tasks_that_send_at_once_are_told(triton):
+    async def use():
+        async with tritongen.AsyncClient(triton.url) as client, client.sequence("m") as sequence:
+            return await asyncio.gather(sequence.infer(x=ROW), sequence.infer(x=ROW), return_exceptions=True)
+
+    answer, refused = asyncio.run(use())
+    assert not isinstance(answer, BaseException)
+    assert isinstance(refused, InvalidInput)
+    assert triton.flags == [(True, False), (False, True)]
