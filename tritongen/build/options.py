@@ -45,7 +45,14 @@ def configure(
             config.set_flag(flag)
     # TensorRT-RTX takes no such level: its plans are for several kinds of GPU, named or all.
     if recipe.hardware_compatibility != "none" and not library.is_rtx:
-        config.hardware_compatibility_level = library.member("HardwareCompatibilityLevel", recipe.hardware_compatibility.upper())
+        level = library.member("HardwareCompatibilityLevel", recipe.hardware_compatibility.upper())
+        if level is None:
+            refuse(
+                f"{library.title} has no hardware compatibility {recipe.hardware_compatibility}",
+                "set tensorrt.build.hardware_compatibility to none or ampere_plus, or build with a newer version",
+            )
+        else:
+            config.hardware_compatibility_level = level
     if recipe.dla_core is not None:
         _use_dla(library, builder, config, recipe.dla_core, refuse)
     _load_plugins(library, builder, recipe, refuse)

@@ -17,8 +17,6 @@ from tritongen.spec import ModelSpec
 from tritongen.staleness import ANNOUNCED
 from tritongen.templating import comment, environment
 
-"""Name of the script in the repository's artifacts folder."""
-
 
 @dataclass(frozen=True)
 class _Scripted:

@@ -9,6 +9,7 @@ import time
 import traceback
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import networks
 import numpy as np
@@ -19,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.unit.build.making import batches, define, library, ranges, recipe, relu, save, span
 from tritongen.build import Definition, Job, Silent, TensorRTBuilder, load_library
 from tritongen.build.libraries import Library
+from tritongen.build.options import configure
 from tritongen.errors import EnvironmentProblem, MissingExtra, ModelFileError
 from tritongen.recipe import Profile
 from tritongen.rewrite import rebatch
@@ -162,6 +164,15 @@ class TestWhatIsRefused:
         assert "libthere_is_none.so cannot be loaded" in text
         assert "nothing for compute capability 9.9" in text
         assert "8.6" in next(problem.hint for problem in found if "9.9" in problem.message)
+
+    def test_a_level_that_came_with_a_later_version(self, tmp_path):
+        path, module = relu(tmp_path / "m.onnx"), library().module
+        definition = define(path, batches(1, 2, 4, 8))
+        older = SimpleNamespace(BuilderFlag=module.BuilderFlag, HardwareCompatibilityLevel=SimpleNamespace(NONE=0, AMPERE_PLUS=1))
+        wanted = recipe(path, hardware_compatibility="same_compute_capability")
+        (found,) = configure(Library("tensorrt", older, "10.0.1"), definition.builder, definition.config, wanted, ())
+        assert found.code == "TG093"
+        assert found.message == "TensorRT 10.0.1 has no hardware compatibility same_compute_capability"
 
     def test_everything_at_once(self, tmp_path):
         nodes = [helper.make_node("Det", ["x"], ["y"], name="det")]
