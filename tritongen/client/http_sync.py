@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import os
 import socket
 import ssl
 import threading
 import time
+import weakref
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -133,20 +135,36 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
+_transports: weakref.WeakSet[HttpTransport] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for transport in list(_transports):
+        transport.connect_anew()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class HttpTransport:
     """A pool of connections. Safe from several threads and, where gevent has patched sockets before the import, from greenlets."""
 
     def __init__(self, endpoint: Endpoint, access: Access, compression: str | None) -> None:
         self._headers = {**access.headers, **({"accept-encoding": compression} if compression else {})}
         self._compression = compression
-        options: dict[str, Any] = {"maxsize": _POOL, "retries": False}
-        if endpoint.tls:
-            context = tls_context(access)
-            context.sslsocket_class = _TlsSocket
-            self._pool: urllib3.HTTPConnectionPool = _TlsPool(endpoint.host, endpoint.port, ssl_context=context, **options)
-        else:
-            self._pool = _Pool(endpoint.host, endpoint.port, **options)
+        self._endpoint = endpoint
+        self._context = tls_context(access) if endpoint.tls else None
+        if self._context is not None:
+            self._context.sslsocket_class = _TlsSocket
         self._closed = False
+        self.connect_anew()
+        _transports.add(self)
+
+    def connect_anew(self) -> None:
+        """Begin without a connection. What a process has from its parent is the parent's: two that read from one would take each other's answers."""
+        options: dict[str, Any] = {"maxsize": _POOL, "retries": False}
+        host, port = self._endpoint.host, self._endpoint.port
+        self._pool = _Pool(host, port, **options) if self._context is None else _TlsPool(host, port, ssl_context=self._context, **options)
 
     def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `Transport`."""
