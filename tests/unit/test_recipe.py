@@ -61,7 +61,7 @@ def test_whatever_changes_a_plan_changes_the_fingerprint(key: str) -> None:
 
 
 def test_every_field_of_a_recipe_is_known_to_change_the_plan_or_not_to() -> None:
-    assert {field.name for field in dataclasses.fields(PlanRecipe)} == {*CHANGES, "model", "version", "plans", "onnx", "release"}
+    assert {field.name for field in dataclasses.fields(PlanRecipe)} == {*CHANGES, "model", "version", "plans", "onnx", "release", "gpus"}
 
 
 def test_precision_is_a_flag_only_where_the_file_does_not_decide() -> None:
@@ -109,6 +109,7 @@ WRONG = {
     "dla_core": -1,
     "gpu_fallback": [],
     "release": "latest",
+    "gpus": (-1,),
 }
 
 
