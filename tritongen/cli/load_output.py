@@ -76,7 +76,7 @@ class LoadOutput:
 
     def _deliver(self, as_json: Callable[[], str], as_text: Callable[[], str], result: LoadResult, found: Found | None) -> None:
         from tritongen.errors import InputError
-        from tritongen.load.patience import Patience
+        from tritongen.patience import Patience
         from tritongen.report.load import format_comparison
         from tritongen.report.text import printable
 

@@ -24,13 +24,13 @@ from tritongen.load.connections import allow_connections
 from tritongen.load.engine import END_S, HERE, Machines, end, last_words, locust
 from tritongen.load.follow import Follower
 from tritongen.load.limits import ModelFacts
-from tritongen.load.patience import Patience
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, beyond
 from tritongen.load.recorder import Recorder
 from tritongen.load.result import LoadResult, SenderUse, Setup
 from tritongen.load.unsent import unsent
 from tritongen.load.watch import ServerWatch
+from tritongen.patience import Patience
 
 _POLL_S = 0.1
 _PATIENCE = 4.0

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import RepositoryError
+from tritongen.repository.comparing import look
 from tritongen.repository.copying import Progress
 from tritongen.repository.placing import Places, place_model, place_script, remove_model
-from tritongen.repository.plan import Plan, replan
-from tritongen.repository.refusals import Done, changed_meanwhile, conflict, disk_refuses, no_room
+from tritongen.repository.plan import Change, Plan, replan
+from tritongen.repository.refusals import Done, changed_meanwhile, changed_since, conflict, disk_refuses, no_room
 from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
@@ -126,10 +127,12 @@ def _write(work: _Work, *, link: bool, progress: Progress | None) -> None:
         return
     with _staged(work, link=link, progress=progress) as places:
         for change in plan.written:
+            _refuse_changed(work, change)
             if not place_model(plan, change, places):
                 work.notes.append(f"{change.name}: this filesystem cannot exchange two folders in one step; the model was absent for a moment")
             work.done.in_place.append(change.name)
         for change in plan.pruned:
+            _refuse_changed(work, change)
             remove_model(plan, change, places)
             work.done.removed.append(change.name)
         for script in plan.shared_written:
@@ -138,6 +141,12 @@ def _write(work: _Work, *, link: bool, progress: Progress | None) -> None:
             (work.done.removed if script.content is None else work.done.in_place).append(str(script.path))
         if places.durable:
             sync_folder(plan.root)
+
+
+def _refuse_changed(work: _Work, change: Change) -> None:
+    """Stop before a folder that is not as it was when the plan was made: staging large weights takes minutes, and builders and people hold no lock."""
+    if look(work.plan.root / change.name) != change.seen:
+        raise RepositoryError([changed_since(work.plan, change, work.done)])
 
 
 @contextlib.contextmanager

@@ -59,6 +59,12 @@ def _unlisted(error: OSError) -> None:
     raise error
 
 
+def look(folder: Path) -> dict[PurePosixPath, tuple[int, int, int]]:
+    """What tells one state of a folder from another: inode, size and time of each file, but for those that are being written. Raises OSError."""
+    found = ((path, (folder / path).lstat()) for path in listing(folder) if not is_unfinished(path))
+    return {path: (file.st_ino, file.st_size, file.st_mtime_ns) for path, file in found}
+
+
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:
     """Whether a file stays through a replace, if nothing speaks against it: one made on the target, or one that is neither wanted nor ours, nor in the way."""
     wanted = entry.files.get(path)

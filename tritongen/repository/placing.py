@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tritongen.patience import uninterrupted
 from tritongen.recipe import RECIPES
 from tritongen.repository.actions import Action
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.shared import SharedChange
 from tritongen.repository.stage import keep
-from tritongen.repository.system import exchange, sync_folder, uninterrupted
+from tritongen.repository.system import exchange, sync_folder
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def place_script(plan: Plan, change: SharedChange, places: Places) -> None:
 
 @contextlib.contextmanager
 def _all_or_nothing() -> Iterator[contextlib.ExitStack]:
-    """Collects what takes each step back; it is done, the last step first, where a later one fails. Ctrl-C comes before all of them or after."""
+    """Collects what takes each step back; it is done, the last step first, where a later one fails. Signals come before all of them or after."""
     with uninterrupted(), contextlib.ExitStack() as undo:
         yield undo
         undo.pop_all()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -20,6 +20,7 @@ from tritongen.repository.comparing import (
     foreign_work,
     is_carried,
     listing,
+    look,
     others_work,
     stamp_of,
     why_left_out,
@@ -31,7 +32,7 @@ from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, c
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
 from tritongen.repository.stamp import Stamp
 from tritongen.repository.system import mounts_below
-from tritongen.repository.unfinished import abandoned, is_unfinished
+from tritongen.repository.unfinished import abandoned
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Change:
         left_out: plans in the folder that are not what is asked for any more; Triton does not load the model until they are built again.
         unchanged_artifacts: files in the model's artifacts folder that are as they should be.
         stale: files there that we or a builder made and that are no longer wanted.
+        seen: for a folder that is replaced or removed, what was in it (`look`).
     """
 
     name: str
@@ -65,6 +67,12 @@ class Change:
     left_out: tuple[PurePosixPath, ...] = ()
     unchanged_artifacts: tuple[PurePosixPath, ...] = ()
     stale: tuple[PurePosixPath, ...] = ()
+    seen: Mapping[PurePosixPath, tuple[int, int, int]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def going(self) -> Collection[PurePosixPath]:
+        """The files of the folder that are not there afterwards as they are now."""
+        return self.seen.keys() - {*self.unchanged, *self.carried}
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,12 @@ class Plan:
     def writes(self) -> bool:
         """Whether there is anything to write or to remove."""
         return bool(self.written or self.pruned or self.shared_written)
+
+    def removes(self, file: Path) -> bool:
+        """Whether a file, named by a path without links, is in the repository or beside it, and would be another one or none."""
+        changes = (*self.written, *self.pruned)
+        places = [(self.root, change.name, change.going) for change in changes] + [(self.artifacts_root, change.name, change.stale) for change in changes]
+        return any(file == root.resolve() / name / path for root, name, going in places for path in going)
 
     @property
     def would_change(self) -> bool:
@@ -245,8 +259,8 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
         return Change(entry.name, Action.CONFLICT, entry, (reason,), forcible=False)
     if mounts := mounts_below(folder):
         return Change(entry.name, Action.CONFLICT, entry, tuple(_mounted(mounts)), forcible=False)
-    stamp = stamp_of(folder)
-    found = [path for path in listing(folder) if not is_unfinished(path)]
+    seen = look(folder)  # before anything is read: what changes afterwards is seen to have changed
+    stamp, found = stamp_of(folder), sorted(seen)
     left_out = {path: why for path in found if (why := why_left_out(folder, artifacts, path, entry, stamp))}
     carried = tuple(path for path in found if path not in left_out and is_carried(path, entry, stamp))
     ours = [path for path in found if path not in carried]
@@ -271,6 +285,7 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
         left_out=tuple(left_out),
         unchanged_artifacts=aside.same,
         stale=stale,
+        seen=seen,
     )
 
 
@@ -294,7 +309,7 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
         return []  # such as lost+found: what may not be read was not made by this user
     if stamp is None or stamp.is_of_another(name):
         return []
-    artifacts = artifacts_beside(root) / name
+    artifacts, seen = artifacts_beside(root) / name, look(folder) if prune else {}
     stale = stale_artifacts(artifacts, None, stamp)
     left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
@@ -305,4 +320,4 @@ def _orphan(root: Path, name: str, *, force: bool, prune: bool) -> list[Change]:
             return [Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)]
         if edited and not force:
             return [Change(name, Action.CONFLICT, reasons=tuple(edited))]
-    return [Change(name, Action.ORPHAN, reasons=tuple(left), stale=stale)]
+    return [Change(name, Action.ORPHAN, reasons=tuple(left), stale=stale, seen=seen)]

@@ -145,3 +145,15 @@ def changed_meanwhile(plan: Plan) -> list[Diagnostic]:
         for change in plan.written
         if change.entry is not None and change.entry.basis is not None and change.entry.basis != config_sha256(plan.root / change.name)
     ]
+
+
+def changed_since(plan: Plan, change: Change, done: Done) -> Diagnostic:
+    """The finding for a model's folder in which somebody wrote between the plan and its execution."""
+    return Diagnostic(
+        "TG049",
+        "somebody wrote into the model's folder, or built its plan, while it was rendered",
+        Location(str(plan.root / change.name)),
+        done.words,
+        "run it again",
+        change.name,
+    )

@@ -9,9 +9,7 @@ import errno
 import fcntl
 import os
 import re
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,23 +109,6 @@ def mounts_below(folder: Path) -> list[Path]:
     # proc(5): the fifth field is where it is mounted; blanks, tabs, newlines and backslashes in it are written in octal.
     points = {Path(os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split(b" ")[4]))) for line in lines}
     return sorted(point for point in points if place in point.parents)
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C in the block takes effect at its end. Outside the main thread there is none."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
-        yield
-        return
-    noted: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if noted:
-            signal.raise_signal(signal.SIGINT)
 
 
 def _mount(folder: Path) -> str:

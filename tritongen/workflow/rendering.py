@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -134,6 +134,8 @@ def plan_render(
         image = server_image(draft.loaded.spec)
         shared = partial(shared_files, release=release, image=image, spec_name=draft.loaded.path.name, tritongen_version=__version__)
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
+        if lost := [*_lost_sources(draft.loaded, plan, refused)]:
+            raise InputError([*findings, *lost])
         deployment = files.plan(force=force, prune=prune) if files and not refused else None
         if files:
             findings = (*findings, *([files.left_alone([*filter(None, refused)])] if refused else files.forgotten(plan)))
@@ -141,6 +143,22 @@ def plan_render(
     except BaseException:
         draft.close()
         raise
+
+
+def _lost_sources(loaded: LoadedSpec, plan: Plan, refused: Collection[str]) -> Iterator[Diagnostic]:
+    """An error (TG052) for each source that lies in the repository, and that the plan would take away."""
+    for index, model in enumerate(loaded.spec.models):
+        for placed in model.placed if model.name not in refused else ():
+            path = loaded.source_path(index, placed.version)
+            if plan.removes(path.resolve()):
+                yield Diagnostic(
+                    "TG052",
+                    f"the source {path} lies in the repository, where it would be replaced or removed",
+                    loaded.locate(("models", index, *placed.key)),
+                    "the next render would not find it",
+                    f"move it out of {plan.root}, and name it there",
+                    model.name,
+                )
 
 
 def _why_not_going_on(errors: Sequence[Diagnostic]) -> list[Diagnostic]:

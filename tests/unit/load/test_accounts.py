@@ -20,12 +20,12 @@ from tritongen.load.arrivals import Stage
 from tritongen.load.connections import allow_connections
 from tritongen.load.engine import Machines, end
 from tritongen.load.errors_seen import MOST_KINDS, OTHERS, ErrorsSeen
-from tritongen.load.patience import Patience
 from tritongen.load.plan import LoadPlan, ModelLoad, arrivals_of
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.run import run_load
 from tritongen.load.unsent import accounted, unsent
+from tritongen.patience import Patience
 
 PLAN = LoadPlan((ModelLoad("a", part=2), ModelLoad("b")), "grpc://h:1", stages=(Stage(1, 50, 50, "warmup", measured=False), Stage(4, 100, 100, "100/s")))
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-import signal
 import time
 from pathlib import Path, PurePosixPath
 
@@ -11,7 +10,7 @@ import pytest
 
 from tritongen.errors import RepositoryError
 from tritongen.report.plans import format_plan
-from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, bytes_to_copy, file_sha256, make_plan, placing, system
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, bytes_to_copy, file_sha256, make_plan
 from tritongen.repository.stamp import stamp_text
 
 CONFIG = PurePosixPath("config.pbtxt")
@@ -420,79 +419,6 @@ def test_nothing_is_left_of_a_script_when_the_disk_refuses_the_models(tmp_path, 
         apply_plan(plan)
     assert error.value.diagnostics[0].consequence == "nothing was changed"
     assert [path.name for path in tmp_path.iterdir()] == ["m.source"]
-
-
-@pytest.mark.parametrize("name", [".config.pbtxt.original", ".config.pbtxt.20261130", ".model.plan.20250101"])
-def test_what_people_put_aside_is_theirs_however_old(tmp_path, name):
-    render(tmp_path, entry(tmp_path))
-    aside = tmp_path / "repo/m/1" / name
-    aside.write_bytes(b"kept by somebody")
-    os.utime(aside, (0, 0))
-    assert render(tmp_path, entry(tmp_path)) == {"m": Action.KEEP}
-    assert render(tmp_path, entry(tmp_path, weights=b"other")) == {"m": Action.REPLACE}
-    assert make_plan(tmp_path / "repo", [entry(tmp_path, "a")], prune=True).has_conflicts
-    assert aside.read_bytes() == b"kept by somebody"
-
-
-def test_what_cannot_be_listed_is_not_taken_for_nothing(tmp_path, monkeypatch):
-    render(tmp_path, entry(tmp_path))
-    private = tmp_path / "repo/m/private"
-    private.mkdir()
-    (private / "mine.txt").write_text("mine")
-    scandir = os.scandir
-
-    def refusing(path):
-        if Path(path) == private:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return scandir(path)
-
-    monkeypatch.setattr("os.scandir", refusing)
-    for prune in (False, True):
-        with pytest.raises(RepositoryError, match=r"m/private: TG040 cannot read the model repository: Permission denied"):
-            render(tmp_path, *([] if prune else [entry(tmp_path, weights=b"other")]), prune=prune)
-    monkeypatch.undo()
-    assert (private / "mine.txt").read_text() == "mine"
-    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
-
-
-def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
-    render(tmp_path, entry(tmp_path))
-    cache = tmp_path / "repo/m/cache"
-    monkeypatch.setattr("tritongen.repository.plan.mounts_below", lambda folder: [cache] if folder == tmp_path / "repo/m" else [])
-    for force in (False, True):
-        plan = make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"other")], force=force)
-        assert plan.changes[0].action is Action.CONFLICT
-        assert plan.changes[0].reasons[0].startswith(f"{cache} is a mount")
-    assert make_plan(tmp_path / "repo", [], prune=True).changes[0].action is Action.CONFLICT
-
-
-def test_mounts_are_found_where_they_are():
-    found = system.mounts_below(Path("/"))
-    assert Path("/proc") in found
-    assert Path("/") not in found
-
-
-@pytest.mark.parametrize("step", ["exchange", "sync_folder"])
-def test_ctrl_c_in_the_middle_of_a_model_comes_after_all_of_it(tmp_path, monkeypatch, step):
-    def artifacts(text):
-        return [("model.onnx", text), ("recipes.json", text)]
-
-    render(tmp_path, entry(tmp_path, body="max_batch_size: 1\n", artifacts=artifacts(b"one")))
-    real = getattr(placing, step)
-
-    def interrupted(*arguments):
-        result = real(*arguments)
-        signal.raise_signal(signal.SIGINT)
-        return result
-
-    monkeypatch.setattr(placing, step, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        render(tmp_path, entry(tmp_path, body="max_batch_size: 2\n", artifacts=artifacts(b"two")))
-    monkeypatch.undo()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert "max_batch_size: 2" in (tmp_path / "repo/m/config.pbtxt").read_text()
-    assert tree(tmp_path / "repo.artifacts/m") == {"model.onnx": b"two", "recipes.json": b"two"}
-    assert render(tmp_path, entry(tmp_path, body="max_batch_size: 2\n", artifacts=artifacts(b"two"))) == {"m": Action.KEEP}
 
 
 def test_what_a_killed_build_left_is_carried_nowhere_and_goes(tmp_path):

@@ -10,6 +10,9 @@ from onnx import TensorProto, helper
 
 from tests.unit.workflow.rewriting import ROOT, centred, flattening, render, served
 from tritongen.diagnostics import Severity
+from tritongen.errors import InputError
+from tritongen.repository import apply_plan
+from tritongen.workflow.rendering import plan_render
 
 BOTH = "sources: {1: a.onnx, 3: b.onnx}"
 
@@ -69,6 +72,38 @@ def test_auto_counts_on_from_a_version_of_somebody_else(folder):
     assert (outcome.action, outcome.findings) == ("replace", ())
     assert files(folder) == ["5/model.onnx", "6/model.onnx", "config.pbtxt"]
     assert theirs.read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("change", ["version: 2", "batching: none\nfreeze: true\nshapes: {x: [2, 8]}"])
+def test_a_source_that_the_render_would_take_away_is_refused(folder, change):
+    render(folder, "source: a.onnx\nversion: 1")
+    inside = served(folder)
+    before = inside.read_bytes()
+    found = render(folder, f"source: {ROOT}/m/1/model.onnx\n{change}").one("TG052")
+    assert found.severity is Severity.ERROR
+    assert f"the source {inside} lies in the repository" in found.message
+    assert (found.location.line, inside.read_bytes()) == (5, before)
+    assert render(folder, f"source: {ROOT}/m/1/model.onnx\nversion: 1").action == "keep", "nothing is taken from it"
+
+
+def test_a_source_in_a_model_that_is_pruned_is_refused(folder):
+    render(folder, "source: a.onnx")
+    spec = folder / "other.yaml"
+    spec.write_text(f"version: 1\nmodels:\n  - {{name: n, source: {ROOT}/m/1/model.onnx}}\n")
+    with pytest.raises(InputError, match="TG052"):
+        plan_render(spec, prune=True)
+    with plan_render(spec) as rendering:
+        apply_plan(rendering.plan)
+    assert served(folder).is_file()
+
+
+def test_a_source_that_somebody_put_into_the_repository_stays_there(folder):
+    inside = folder / ROOT / "m/3/theirs.onnx"
+    inside.parent.mkdir(parents=True)
+    (folder / "a.onnx").rename(inside)
+    made = [render(folder, f"source: {ROOT}/m/3/theirs.onnx\nversion: 4", force=True).action for _ in range(2)]
+    assert made == ["replace", "keep"]
+    assert inside.is_file()
 
 
 def test_a_source_that_leaves_the_spec_leaves_the_repository(folder):

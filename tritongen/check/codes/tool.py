@@ -46,8 +46,8 @@ ENTRIES = (
         "TG049",
         "changed-while-rendering",
         "The files of a model stay as they are while it is rendered.",
-        "What was read and proved is not what would be written: a program is still writing the source, or another render wrote the versions that "
-        "`version: auto` counts.",
+        "What was read and proved is not what would be written: a program is still writing the source, another render wrote the versions that "
+        "`version: auto` counts, or somebody wrote into the folder that would be replaced.",
         "Run it again.",
     ),
     _entry(
@@ -64,6 +64,14 @@ ENTRIES = (
         "With --keep-going each mistake belongs to a model that has a name, and a model is left.",
         "A mistake outside of the models concerns them all; and the folder of a model without a usable name would be taken for one that left the spec.",
         "Mend what is said beside it.",
+    ),
+    _entry(
+        "TG052",
+        "source-that-would-go",
+        "A source stays where it is.",
+        "What lies in the repository under a name that tritongen writes is its own to replace and remove: with another version, another name, --prune or a "
+        "rewritten file the render would take away what it was made from.",
+        "Keep sources outside the repository.",
     ),
     _entry(
         "TG060",

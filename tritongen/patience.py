@@ -1,10 +1,11 @@
-"""Ctrl-C while a run is being put away: what was measured is kept, however often it is pressed."""
+"""Work that signals must not break off in the middle: what was measured is kept, and a model is put in place whole, however often Ctrl-C is pressed."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -12,10 +13,10 @@ _ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Patience:
-    """While its block runs, signals that ask for the end raise nothing; `hurry` says whether one came."""
+    """While its block runs, signals that ask for the end raise nothing; `hurry` says whether one came. `came`: the first of them."""
 
     def __init__(self) -> None:
-        self._came = False
+        self.came: int | None = None
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     def __enter__(self) -> Patience:
@@ -29,7 +30,19 @@ class Patience:
 
     def hurry(self) -> bool:
         """Whether the end was asked for again."""
-        return self._came
+        return self.came is not None
 
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self._came = True
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.came = self.came or number
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals that ask for the end take effect where the block ends."""
+    patience = Patience()
+    try:
+        with patience:
+            yield
+    finally:
+        if patience.came is not None:
+            signal.raise_signal(patience.came)

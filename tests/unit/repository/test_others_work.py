@@ -1,0 +1,128 @@
+"""What a render must not take from others, nor half do: backups, folders that nobody may list, mounts, what is written meanwhile, signals."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.unit.repository.test_writing import entry, render, tree
+from tritongen.errors import RepositoryError
+from tritongen.repository import Action, apply_plan, make_plan, placing, system
+
+
+@pytest.mark.parametrize("name", [".config.pbtxt.original", ".config.pbtxt.20261130", ".model.plan.20250101"])
+def test_what_people_put_aside_is_theirs_however_old(tmp_path, name):
+    render(tmp_path, entry(tmp_path))
+    aside = tmp_path / "repo/m/1" / name
+    aside.write_bytes(b"kept by somebody")
+    os.utime(aside, (0, 0))
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.KEEP}
+    assert render(tmp_path, entry(tmp_path, weights=b"other")) == {"m": Action.REPLACE}
+    assert make_plan(tmp_path / "repo", [entry(tmp_path, "a")], prune=True).has_conflicts
+    assert aside.read_bytes() == b"kept by somebody"
+
+
+def test_what_cannot_be_listed_is_not_taken_for_nothing(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path))
+    private = tmp_path / "repo/m/private"
+    private.mkdir()
+    (private / "mine.txt").write_text("mine")
+    scandir = os.scandir
+
+    def refusing(path):
+        if Path(path) == private:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refusing)
+    for prune in (False, True):
+        with pytest.raises(RepositoryError, match=r"m/private: TG040 cannot read the model repository: Permission denied"):
+            render(tmp_path, *([] if prune else [entry(tmp_path, weights=b"other")]), prune=prune)
+    monkeypatch.undo()
+    assert (private / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
+
+
+def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path))
+    cache = tmp_path / "repo/m/cache"
+    monkeypatch.setattr("tritongen.repository.plan.mounts_below", lambda folder: [cache] if folder == tmp_path / "repo/m" else [])
+    for force in (False, True):
+        plan = make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"other")], force=force)
+        assert plan.changes[0].action is Action.CONFLICT
+        assert plan.changes[0].reasons[0].startswith(f"{cache} is a mount")
+    assert make_plan(tmp_path / "repo", [], prune=True).changes[0].action is Action.CONFLICT
+
+
+def test_mounts_are_found_where_they_are():
+    found = system.mounts_below(Path("/"))
+    assert Path("/proc") in found
+    assert Path("/") not in found
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    """Has SIGTERM raise KeyboardInterrupt, as the command line does."""
+
+    def raising(_number, _frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, raising)
+    yield raising
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("step", ["exchange", "sync_folder"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_model_comes_after_all_of_it(tmp_path, monkeypatch, ends, step, number):
+    def artifacts(text):
+        return [("model.onnx", text), ("recipes.json", text)]
+
+    render(tmp_path, entry(tmp_path, body="max_batch_size: 1\n", artifacts=artifacts(b"one")))
+    real = getattr(placing, step)
+
+    def interrupted(*arguments):
+        result = real(*arguments)
+        signal.raise_signal(number)
+        return result
+
+    monkeypatch.setattr(placing, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        render(tmp_path, entry(tmp_path, body="max_batch_size: 2\n", artifacts=artifacts(b"two")))
+    monkeypatch.undo()
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == [signal.default_int_handler, ends]
+    assert "max_batch_size: 2" in (tmp_path / "repo/m/config.pbtxt").read_text()
+    assert tree(tmp_path / "repo.artifacts/m") == {"model.onnx": b"two", "recipes.json": b"two"}
+    assert render(tmp_path, entry(tmp_path, body="max_batch_size: 2\n", artifacts=artifacts(b"two"))) == {"m": Action.KEEP}
+
+
+@pytest.mark.parametrize("name", ["config.pbtxt", "mine.txt", "1/model.plan"])
+@pytest.mark.parametrize("prune", [False, True])
+def test_what_is_written_while_files_are_staged_is_not_lost(tmp_path, monkeypatch, name, prune):
+    """Staging takes minutes where weights are large, and neither people nor builders of plans hold the lock."""
+    render(tmp_path, entry(tmp_path))
+    plan = make_plan(tmp_path / "repo", [] if prune else [entry(tmp_path, weights=b"other")], prune=prune)
+
+    def meanwhile(_):
+        (tmp_path / "repo/m" / name).write_text("written meanwhile")
+
+    monkeypatch.setattr("tritongen.repository.apply.sync_filesystem", meanwhile)
+    with pytest.raises(RepositoryError, match="repo/m: TG049 somebody wrote into the model's folder") as error:
+        apply_plan(plan)
+    assert error.value.diagnostics[0].consequence == "nothing was changed"
+    assert (tmp_path / "repo/m" / name).read_text() == "written meanwhile"
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
+
+
+def test_models_before_one_that_was_written_to_are_in_place(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path))
+    plan = make_plan(tmp_path / "repo", [entry(tmp_path, "a", weights=b"other"), entry(tmp_path, weights=b"other")])
+    monkeypatch.setattr("tritongen.repository.apply.sync_filesystem", lambda _: (tmp_path / "repo/m/mine.txt").write_text("mine"))
+    with pytest.raises(RepositoryError) as error:
+        apply_plan(plan)
+    assert error.value.diagnostics[0].consequence == "a is in place; everything else is as it was"
+    monkeypatch.undo()
+    assert render(tmp_path, entry(tmp_path, "a", weights=b"other"), entry(tmp_path, weights=b"other")) == {"a": Action.KEEP, "m": Action.REPLACE}
+    assert (tmp_path / "repo/m/mine.txt").read_text() == "mine"
