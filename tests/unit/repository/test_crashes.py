@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ TESTS = Path(__file__).parents[2]
 
 
 def campaign(folder, *arguments):
-    """What a campaign found: faults, and how many renders were killed."""
+    """What a campaign found, in a folder of its own in `folder`: faults, and how many renders were killed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS.parent), str(TESTS)))}
     done = subprocess.run(  # noqa: PLW1510 - its output says more than an exception
-        [sys.executable, str(TESTS / "crashes.py"), str(folder), *arguments], env=environment, capture_output=True, text=True, timeout=3000
+        [sys.executable, str(TESTS / "crashes.py"), tempfile.mkdtemp(dir=folder), *arguments], env=environment, capture_output=True, text=True, timeout=3000
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
