@@ -30,7 +30,6 @@ import tritongen
 from tritongen.client import calls, grpc_codec, http_codec
 from tritongen.client.endpoint import parse_url
 from tritongen.load.wire import open_pool
-from tritongen.load.wire.http2 import METHOD
 
 
 class Measured(NamedTuple):
@@ -74,7 +73,7 @@ async def grpc_aio(url: str, call: calls.Infer, under_way: int, seconds: float) 
     import grpc.aio
 
     async with grpc.aio.insecure_channel(parse_url(url).authority, grpc_codec.channel_options()) as channel:
-        method, request = channel.unary_unary(METHOD), grpc_codec.infer_request(call).SerializeToString()
+        method, request = channel.unary_unary(grpc_codec.INFER), grpc_codec.infer_request(call)
 
         async def send() -> None:
             await method(request, timeout=30)

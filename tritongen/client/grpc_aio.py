@@ -10,12 +10,11 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from tritonclient.grpc import service_pb2_grpc
 
 from tritongen.client import grpc_codec as codec
 from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
-from tritongen.client.flow import Headers
+from tritongen.client.flow import NO_HEADERS, Headers
 from tritongen.client.grpc_sync import compression_of, credentials, metadata
 from tritongen.client.grpc_watch import NOTICED_S
 
@@ -28,6 +27,7 @@ class AsyncGrpcTransport:
     def __init__(self, endpoint: Endpoint, access: Access, compression: str | None) -> None:
         self._endpoint = endpoint
         self._headers = access.headers
+        self._metadata = metadata(access.headers, NO_HEADERS)
         self._compression = compression_of(compression)
         self._credentials = credentials(access) if endpoint.tls else None
         self._channel: Any = None
@@ -58,7 +58,7 @@ class AsyncGrpcTransport:
             timeout_s = await self._connect(timeout_s, headers)
         if timeout_s <= 0:
             raise expired()
-        options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers), "compression": self._compression}
+        options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers) if headers else self._metadata, "compression": self._compression}
         responses = stub.ModelStreamInfer(iter([request]), **options)
         try:
             async for response in responses:
@@ -90,7 +90,7 @@ class AsyncGrpcTransport:
                 self._channel = grpc.aio.secure_channel(self._endpoint.authority, self._credentials, options)
             else:
                 self._channel = grpc.aio.insecure_channel(self._endpoint.authority, options)
-            self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+            self._stub = codec.Stub(self._channel)
         return self._stub
 
     async def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
@@ -103,8 +103,9 @@ class AsyncGrpcTransport:
 
     async def _rpc(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
         call = getattr(self._opened(), method)
+        carried = metadata(self._headers, headers) if headers else self._metadata
         try:
-            return await call(request, timeout=timeout_s, metadata=metadata(self._headers, headers), compression=self._compression)
+            return await call(request, timeout=timeout_s, metadata=carried, compression=self._compression)
         except grpc.RpcError as error:
             raise await self._failure(error) from error
         except grpc.aio.UsageError as error:  # what a closed channel raises

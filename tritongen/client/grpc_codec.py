@@ -5,15 +5,22 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from tritonclient.grpc import service_pb2 as pb
+from tritonclient.grpc import service_pb2_grpc
 
 from tritongen.client import calls, tensors
 from tritongen.client.calls import CallFailed, Reply, Status
+from tritongen.signature.wire import varint
+
+_SERVICE = "/inference.GRPCInferenceService/"
+INFER = f"{_SERVICE}ModelInfer"
+"""The path of the one RPC that a request is."""
 
 STATUS: Mapping[grpc.StatusCode, Status] = {
     grpc.StatusCode.INVALID_ARGUMENT: Status.INVALID,
@@ -111,17 +118,53 @@ RPCS: Mapping[type, Rpc] = {
 """All calls but `Infer`, whose parts are timed."""
 
 
-def infer_request(call: calls.Infer) -> Any:
-    """The `ModelInferRequest`."""
-    request = pb.ModelInferRequest(model_name=call.model, model_version=call.version, id=call.request_id)
-    for tensor, array in call.inputs:
-        request.inputs.add(name=tensor.name, datatype=tensor.dtype.wire, shape=array.shape)
-        request.raw_input_contents.append(tensors.encode(array))
+class Stub(service_pb2_grpc.GRPCInferenceServiceStub):  # type: ignore[misc]  # tritonclient states no types
+    """Triton's stub on a channel of either kind, whose requests for inference are bytes, as `infer_request` makes them."""
+
+    def __init__(self, channel: Any) -> None:
+        super().__init__(channel)
+        self.ModelInfer = channel.unary_unary(INFER, response_deserializer=pb.ModelInferResponse.FromString)
+        self.ModelStreamInfer = channel.stream_stream(f"{_SERVICE}ModelStreamInfer", response_deserializer=pb.ModelStreamInferResponse.FromString)
+
+
+def infer_request(call: calls.Infer) -> bytes:
+    """The bytes of a `ModelInferRequest`.
+
+    Protobuf joins what stands side by side to one message, so that a tensor is copied into no other before, and what describes it is made once.
+    """
+    contents = [tensors.encode(array) for _, array in call.inputs]
+    layout = tuple([(tensor.name, tensor.dtype.wire, array.shape) for tensor, array in call.inputs])
+    parts = [_described(call.model, call.version, layout)]
+    for content in contents:
+        parts += (_raw_content(len(content)), content)
+    if call.request_id or call.outputs or call.parameters:
+        parts.append(_asked_for(call))
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _described(model: str, version: str, layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> bytes:
+    """The part of a request that says to which model it goes and what its tensors are: name, datatype and shape."""
+    request = pb.ModelInferRequest(model_name=model, model_version=version)
+    for name, datatype, shape in layout:
+        request.inputs.add(name=name, datatype=datatype, shape=shape)
+    return request.SerializeToString()  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1024)
+def _raw_content(size: int) -> bytes:
+    """What stands before so many bytes of `raw_input_contents`: the field's tag (`number << 3 | 2`, since it has a length) and the length."""
+    return varint(pb.ModelInferRequest.RAW_INPUT_CONTENTS_FIELD_NUMBER << 3 | 2) + varint(size)
+
+
+def _asked_for(call: calls.Infer) -> bytes:
+    """The part of a request with what its caller asks for beside the tensors."""
+    request = pb.ModelInferRequest(id=call.request_id)
     for name in call.outputs or ():
         request.outputs.add(name=name)
     for key, value in call.parameters.items():
         _set(request.parameters[key], value)
-    return request
+    return request.SerializeToString()  # type: ignore[no-any-return]
 
 
 def _set(parameter: Any, value: str | int | float | bool) -> None:

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import grpc
-from tritonclient.grpc import service_pb2_grpc
 
 from tritongen.client import grpc_codec as codec
 from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
-from tritongen.client.flow import Headers
+from tritongen.client.flow import NO_HEADERS, Headers
 from tritongen.client.grpc_watch import Watch
 
 
@@ -23,13 +22,14 @@ class GrpcTransport:
     def __init__(self, endpoint: Endpoint, access: Access, compression: str | None) -> None:
         self._endpoint = endpoint
         self._headers = access.headers
+        self._metadata = metadata(access.headers, NO_HEADERS)
         self._compression = compression_of(compression)
         options = codec.channel_options()
         if endpoint.tls:
             self._channel = grpc.secure_channel(endpoint.authority, credentials(access), options)
         else:
             self._channel = grpc.insecure_channel(endpoint.authority, options)
-        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        self._stub = codec.Stub(self._channel)
         self._watch = Watch(self._channel)
         self._closed = False
 
@@ -39,12 +39,12 @@ class GrpcTransport:
             start = time.perf_counter()
             request = codec.infer_request(call)
             ready = time.perf_counter()
-            response = self._call("ModelInfer", request, timeout_s - (ready - start), headers)
+            response = self._call(self._stub.ModelInfer, request, timeout_s - (ready - start), headers)
             return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
         if isinstance(call, Reach):
             return self._reach(timeout_s)
         rpc = codec.RPCS[type(call)]
-        return rpc.answer(self._call(rpc.method, rpc.request(call), timeout_s, headers))
+        return rpc.answer(self._call(getattr(self._stub, rpc.method), rpc.request(call), timeout_s, headers))
 
     def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Reply]:
         """See `Transport`."""
@@ -57,7 +57,7 @@ class GrpcTransport:
         if timeout_s <= 0:
             raise expired()
         losses = self._watch.losses
-        options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers), "compression": self._compression}
+        options = {"timeout": timeout_s, "metadata": metadata(self._headers, headers) if headers else self._metadata, "compression": self._compression}
         try:
             responses = self._stub.ModelStreamInfer(iter([request]), **options)
         except ValueError as error:  # what a closed channel raises
@@ -77,17 +77,16 @@ class GrpcTransport:
         self._closed = True
         self._watch.stop()
 
-    def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
-        if not self._watch.ready:
+    def _call(self, method: Any, request: Any, timeout_s: float, headers: Headers, *, connects: bool = False) -> Any:
+        """The response to a request by one of the stub's methods; `connects` says that it is the one by which a connection is made."""
+        if not connects and not self._watch.ready:
             timeout_s = self._connect(timeout_s, headers)
         if timeout_s <= 0:
             raise expired()
-        return self._rpc(method, request, timeout_s, headers)
-
-    def _rpc(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
+        carried = metadata(self._headers, headers) if headers else self._metadata
         losses = self._watch.losses
         try:
-            return getattr(self._stub, method)(request, timeout=timeout_s, metadata=metadata(self._headers, headers), compression=self._compression)
+            return method(request, timeout_s, carried, compression=self._compression)
         except grpc.RpcError as error:
             raise self._failure(error, losses) from error
         except ValueError as error:  # what a closed channel raises
@@ -105,7 +104,7 @@ class GrpcTransport:
         end = time.monotonic() + timeout_s
         try:
             self._watch.start()
-            self._rpc("ServerLive", codec.RPCS[ServerLive].request(ServerLive()), timeout_s, headers)
+            self._call(self._stub.ServerLive, codec.RPCS[ServerLive].request(ServerLive()), timeout_s, headers, connects=True)
         except ValueError as error:  # what a closed channel raises
             raise closed() from error
         except CallFailed as failure:

@@ -32,10 +32,10 @@ def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Arr
     if dtype.itemsize is None:
         array = np.empty(len(items := _strings(memoryview(data))), dtype=object)
         array[:] = items
-        return _shaped(array, sizes)
+        return array.reshape(sizes)
     if len(data) != math.prod(sizes) * dtype.itemsize:
         raise ValueError(f"{len(data)} bytes are not those of {dtype} in the shape {shown(list(sizes))}")
-    return _shaped(np.frombuffer(data, dtype.numpy) if data else np.empty(0, dtype.numpy), sizes)
+    return (np.frombuffer(data, dtype.numpy) if data else np.empty(0, dtype.numpy)).reshape(sizes)
 
 
 def from_json(values: object, datatype: str, shape: Sequence[int]) -> Array:
@@ -47,7 +47,7 @@ def from_json(values: object, datatype: str, shape: Sequence[int]) -> Array:
     array = as_array(values, dtype, None)
     if array.size != math.prod(sizes):
         raise ValueError(f"{array.size} values are not those of the shape {shown(list(sizes))}")
-    return _shaped(array, sizes)
+    return array.reshape(sizes)
 
 
 def _kind(datatype: str, shape: Sequence[int]) -> tuple[Dtype, tuple[int, ...]]:
@@ -58,10 +58,6 @@ def _kind(datatype: str, shape: Sequence[int]) -> tuple[Dtype, tuple[int, ...]]:
         if type(size) is not int or not 0 <= size < 2**63:
             raise ValueError(f"{shown(list(shape))} is not the shape of an array")
     return dtypes.from_wire(datatype), sizes
-
-
-def _shaped(array: Array, sizes: tuple[int, ...]) -> Array:
-    return array if array.shape == sizes else array.reshape(sizes)
 
 
 def _strings(view: memoryview) -> list[bytes]:

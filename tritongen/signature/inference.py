@@ -13,7 +13,7 @@ from pathlib import Path
 from tritongen.signature.folding import settled
 from tritongen.signature.modelproto import TENSOR_VALUES
 from tritongen.signature.tensors import Dim, Signature, TensorSpec
-from tritongen.signature.wire import Source, WireError
+from tritongen.signature.wire import Source, WireError, varint
 
 _SMALL_BYTES = 4096
 _LENGTH = 2
@@ -80,7 +80,7 @@ def without_weights(path: Path) -> bytes:
         for tag, value, end in source.fields([(0, size)]):
             if tag == _GRAPH:
                 graph = b"".join(_graph_parts(source, value, end))
-                parts.append(_encoded(tag) + _encoded(len(graph)) + graph)
+                parts.append(varint(tag) + varint(len(graph)) + graph)
             else:
                 parts.append(_raw(source, tag, value, end))
         return b"".join(parts)
@@ -90,7 +90,7 @@ def _graph_parts(source: Source, start: int, stop: int) -> Iterator[bytes]:
     for tag, value, end in source.fields([(start, stop)]):
         if tag == _INITIALIZER and end - value > _SMALL_BYTES:
             tensor = b"".join(_raw(source, *inner) for inner in source.fields([(value, end)], TENSOR_VALUES) if inner[0] in _TENSOR_HEAD)
-            yield _encoded(tag) + _encoded(len(tensor)) + tensor
+            yield varint(tag) + varint(len(tensor)) + tensor
         else:
             yield _raw(source, tag, value, end)
 
@@ -98,16 +98,6 @@ def _graph_parts(source: Source, start: int, stop: int) -> Iterator[bytes]:
 def _raw(source: Source, tag: int, value: int, end: int) -> bytes:
     """One field, written again. A varint's value is `value`; else the payload lies in the file from there to `end`."""
     if tag & 7 == 0:
-        return _encoded(tag) + _encoded(value)
+        return varint(tag) + varint(value)
     payload = source.payload(value, end)
-    return _encoded(tag) + (_encoded(len(payload)) if tag & 7 == _LENGTH else b"") + payload
-
-
-def _encoded(value: int) -> bytes:
-    """A number as a varint."""
-    parts = bytearray()
-    while value > 0x7F:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
+    return varint(tag) + (varint(len(payload)) if tag & 7 == _LENGTH else b"") + payload

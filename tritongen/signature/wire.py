@@ -270,6 +270,16 @@ def signed32(value: int) -> int:
     return low - (1 << 32) if low >= 1 << 31 else low
 
 
+def varint(value: int) -> bytes:
+    """A number as a varint."""
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
 def _varint(data: bytes, index: int, base: int) -> tuple[int, int]:
     """The varint at an index of the data, modulo 2**64, and the index behind it.
 

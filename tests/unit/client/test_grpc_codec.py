@@ -1,12 +1,15 @@
 """Messages of gRPC, said as Triton's HTTP endpoint says them in JSON."""
 
 import grpc
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from tritonclient.grpc import service_pb2 as pb
 
-from tritongen.client.calls import CallFailed, RepositoryIndex, Status
-from tritongen.client.grpc_codec import RPCS, failure, infer_reply, plain
+from tritongen.client.calls import CallFailed, Infer, RepositoryIndex, Status
+from tritongen.client.grpc_codec import RPCS, failure, infer_reply, infer_request, plain
+from tritongen.client.metadata import TensorMeta
+from tritongen.dtypes import from_wire
 from tritongen.modelconfig import pb as modelconfig
 
 
@@ -56,6 +59,38 @@ def test_the_index_leaves_out_what_is_not_known():
     response.models.add(name="a")
     response.models.add(name="b", version="1", state="READY")
     assert RPCS[RepositoryIndex].answer(response) == [{"name": "a"}, {"name": "b", "version": "1", "state": "READY"}]
+
+
+def _inputs(**arrays):
+    kinds = {np.dtype(np.float32): "FP32", np.dtype(np.int64): "INT64", np.dtype(object): "BYTES"}
+    return tuple((TensorMeta(name, from_wire(kinds[array.dtype]), (-1,) * array.ndim), array) for name, array in arrays.items())
+
+
+def test_a_request_is_the_message_that_protobuf_makes_of_it():
+    sizes = [np.arange(count, dtype=np.float32) for count in (0, 1, 32, 4096, 600_000)]
+    texts = np.array([b"", b"a\0", b"x" * 300], dtype=object)
+    for array in sizes:
+        call = Infer("m", "3", _inputs(x=array, size=np.array(7), t=texts), ("y", "z"), "r", {"priority": 2, "timeout": 5, "a": "b", "c": True, "d": 0.5})
+        expected = pb.ModelInferRequest(model_name="m", model_version="3", id="r", raw_input_contents=[array.tobytes(), np.array(7).tobytes()])
+        expected.raw_input_contents.append(b"\0\0\0\0\2\0\0\0a\0\x2c\1\0\0" + b"x" * 300)
+        expected.inputs.add(name="x", datatype="FP32", shape=[len(array)])
+        expected.inputs.add(name="size", datatype="INT64", shape=[])
+        expected.inputs.add(name="t", datatype="BYTES", shape=[3])
+        expected.outputs.add(name="y")
+        expected.outputs.add(name="z")
+        for key, value in {"priority": {"int64_param": 2}, "timeout": {"int64_param": 5}, "a": {"string_param": "b"}}.items():
+            expected.parameters[key].MergeFrom(pb.InferParameter(**value))
+        expected.parameters["c"].bool_param = True
+        expected.parameters["d"].double_param = 0.5
+        assert pb.ModelInferRequest.FromString(infer_request(call)) == expected
+
+
+def test_requests_of_equal_shapes_differ_where_they_do():
+    texts = [np.array([text], dtype=object) for text in (b"a", b"longer" * 40)]
+    made = [pb.ModelInferRequest.FromString(infer_request(Infer("m", "", _inputs(t=text)))) for text in texts]
+    assert [one.raw_input_contents[0][4:] for one in made] == [b"a", b"longer" * 40]
+    other = pb.ModelInferRequest.FromString(infer_request(Infer("n", "", _inputs(u=texts[0]))))
+    assert (other.model_name, other.inputs[0].name, list(other.parameters)) == ("n", "u", [])
 
 
 @pytest.mark.parametrize(

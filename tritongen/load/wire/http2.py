@@ -25,8 +25,6 @@ from tritongen.load.wire.outbound import Outbound
 from tritongen.load.wire.pool import Owner, Wire
 from tritongen.load.wire.stream import MESSAGE_HEAD, Stream
 
-METHOD = "/inference.GRPCInferenceService/ModelInfer"
-
 _MOST_HEADER_BYTES = 65_536
 _GREETING = b"".join(
     [
@@ -42,19 +40,19 @@ _RENEWED = 2**30
 def prepare(call: calls.Infer, endpoint: Endpoint, access: Access) -> Prepared:
     """A request as bytes. Raises InvalidInput (TG066) for one above gRPC's limit."""
     message = grpc_codec.infer_request(call)
-    check_size(size := message.ByteSize(), call.model)
+    check_size(len(message), call.model)
     block = headers.encode(
         {
             ":method": "POST",
             ":scheme": "https" if endpoint.tls else "http",
-            ":path": METHOD,
+            ":path": grpc_codec.INFER,
             ":authority": endpoint.authority,
             "te": "trailers",
             "content-type": "application/grpc",
             **access.headers,
         }
     )
-    return Prepared(headers.EMPTY_TABLE + block, b"".join([b"\0", size.to_bytes(MESSAGE_HEAD - 1, "big"), message.SerializeToString()]))
+    return Prepared(headers.EMPTY_TABLE + block, b"".join([b"\0", len(message).to_bytes(MESSAGE_HEAD - 1, "big"), message]))
 
 
 def decode(answer: Answer) -> Reply:
