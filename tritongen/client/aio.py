@@ -17,9 +17,8 @@ from tritongen.client.flow import AsyncTransport, Flow, run_async
 from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
-from tritongen.client.result import Result
+from tritongen.client.result import Result, result_of
 from tritongen.client.sequence import SequenceState, Step
-from tritongen.client.splitting import result_of
 from tritongen.errors import InferenceError, TritongenError
 
 T = TypeVar("T")
@@ -108,7 +107,7 @@ class AsyncClient:
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
         with tracing.span(model) as span:
-            request = make_request(self._core, model, merged(inputs, tensors), options, span)
+            request = make_request(self._core, model, tensors if inputs is None else merged(inputs, tensors), options, span)
             return await self._run(infer(self._core, request))
 
     def infer_many(

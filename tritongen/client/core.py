@@ -195,7 +195,7 @@ class Core:
         for tried in range(count):
             index = self.balancer.pick()
             left = deadline.left
-            if self.balancer.is_trusted(index) or left <= 0:
+            if self.balancer.trusted[index] or left <= 0:
                 return index
             try:
                 yield Send(calls.ServerLive(), index, min(left / (count - tried + 1), _PROBE_S), NO_HEADERS)
@@ -243,8 +243,11 @@ class Core:
 
     def answered(self, index: int) -> None:
         """A server gave an answer, which pays for retries to come."""
-        self.balancer.answered(index)
-        self._budget.earn()
+        # Nearly always both have nothing to learn from it.
+        if not self.balancer.trusted[index]:
+            self.balancer.answered(index)
+        if not self._budget.is_full:
+            self._budget.earn()
 
     def recover(
         self, failure: CallFailed, about: Circumstances, deadline: Deadline, attempts: int, *, idempotent: bool, pinned: int = -1, begun: bool = False

@@ -130,16 +130,16 @@ class Stub(service_pb2_grpc.GRPCInferenceServiceStub):  # type: ignore[misc]  # 
 def infer_request(call: calls.Infer) -> bytes:
     """The bytes of a `ModelInferRequest`.
 
-    Protobuf joins what stands side by side to one message, so that a tensor is copied into no other before, and what describes it is made once.
+    Messages of protobuf that stand one behind the other are one message: what describes the tensors is made once, and no tensor is copied into a message first.
     """
-    contents = [tensors.encode(array) for _, array in call.inputs]
-    layout = tuple([(tensor.name, tensor.dtype.wire, array.shape) for tensor, array in call.inputs])
-    parts = [_described(call.model, call.version, layout)]
-    for content in contents:
-        parts += (_raw_content(len(content)), content)
-    if call.request_id or call.outputs or call.parameters:
-        parts.append(_asked_for(call))
-    return b"".join(parts)
+    layout: list[tuple[str, str, tuple[int, ...]]] = []
+    contents: list[bytes] = []
+    for tensor, array in call.inputs:
+        content = tensors.encode(array)
+        layout.append((tensor.name, tensor.dtype.wire, array.shape))
+        contents += (_raw_content(len(content)), content)
+    asked = _asked_for(call) if call.request_id or call.outputs or call.parameters else b""
+    return b"".join([_described(call.model, call.version, tuple(layout)), asked, *contents])
 
 
 @lru_cache(maxsize=1024)
@@ -181,11 +181,12 @@ def _set(parameter: Any, value: str | int | float | bool) -> None:
 def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
     """The answer in a `ModelInferResponse`. Raises CallFailed where it is not one."""
     start = time.perf_counter()
-    raw = response.raw_output_contents
-    if len(raw) != len(response.outputs):
-        raise CallFailed(Status.FAILED, "", f"the answer describes {len(response.outputs)} outputs and holds {len(raw)}")
+    # Slices: protobuf's containers know no iterator of their own, and Python's ends each time with an IndexError, which costs as much as reading an output.
+    described, raw = response.outputs[:], response.raw_output_contents[:]
+    if len(raw) != len(described):
+        raise CallFailed(Status.FAILED, "", f"the answer describes {len(described)} outputs and holds {len(raw)}")
     try:
-        outputs = {output.name: tensors.decode(raw[index], output.datatype, output.shape) for index, output in enumerate(response.outputs)}
+        outputs = {output.name: tensors.decode(data, output.datatype, output.shape[:]) for output, data in zip(described, raw, strict=True)}
     except ValueError as error:
         raise CallFailed(Status.FAILED, "", f"an output of the answer cannot be read: {error}") from error
     said = response.parameters

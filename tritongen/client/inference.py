@@ -17,8 +17,8 @@ from tritongen.client.flow import NO_HEADERS, NOT_BEGUN, Flow, Headers, Together
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, prepare
-from tritongen.client.result import Result, check_outputs
-from tritongen.client.splitting import not_sent, part_of, partial_failure, result_of, too_many_rows
+from tritongen.client.result import Result, check_outputs, result_of
+from tritongen.client.splitting import joined, not_sent, partial_failure, parts_of, too_many_rows
 from tritongen.client.tracing import Span, joined_headers
 from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, PartialFailure, TritongenError, Unsupported
 
@@ -186,16 +186,20 @@ def _prepared(request: Request, meta: ModelMeta) -> Prepared:
     return prepare(meta, request.inputs, outputs=options.outputs, cast=options.cast, add_batch_axis=options.add_batch_axis)
 
 
-def _checked(core: Core, request: Request, meta: ModelMeta) -> Flow[tuple[Reply | list[tuple[int, Reply]], int]]:
-    """The answer, or those of all parts with their rows, and how often something was sent."""
+def _checked(core: Core, request: Request, meta: ModelMeta) -> Flow[tuple[Reply, int]]:
+    """The flow of a request that its model takes: brings the answer, and how often something was sent. Raises where the model does not take it."""
     if meta.decoupled:
         raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream() of the Python client, over gRPC")
     prepared = _prepared(request, meta)
     if prepared.rows is None or prepared.rows <= meta.max_batch_size:
-        return (yield from _exchange(core, request, meta, prepared))
+        return _exchange(core, request, meta, prepared)
     if request.sequence is not None:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
-    parts = [part_of(prepared, start, min(start + meta.max_batch_size, prepared.rows)) for start in range(0, prepared.rows, meta.max_batch_size)]
+    return _in_parts(core, request, meta, parts_of(prepared, prepared.rows, meta.max_batch_size))
+
+
+def _in_parts(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared]) -> Flow[tuple[Reply, int]]:
+    """One answer from those of all parts, which are sent side by side."""
     outcomes = yield Together([_exchange(core, request, meta, part) for part in parts], core.settings.window, request.deadline)
     failures: dict[tuple[int, int], TritongenError] = {}
     late = not_sent(meta, request.deadline)
@@ -211,7 +215,7 @@ def _checked(core: Core, request: Request, meta: ModelMeta) -> Flow[tuple[Reply 
         start += rows
     if failures:
         raise partial_failure(meta, failures, len(parts))
-    return [(part.rows or 0, reply) for part, (reply, _) in zip(parts, outcomes, strict=True)], sum(attempts for _, attempts in outcomes)
+    return joined([(part.rows or 0, reply) for part, (reply, _) in zip(parts, outcomes, strict=True)]), sum(attempts for _, attempts in outcomes)
 
 
 def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared) -> Flow[tuple[Reply, int]]:
@@ -242,7 +246,7 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
 def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
     """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit)."""
     options = request.options
-    parameters = _parameters(options, request.sequence.parameters if request.sequence is not None else None)
+    parameters = _parameters(request) if options.priority is not None or options.parameters or request.sequence is not None else {}
     policy = meta.queue_policies.get(options.priority or 0) or meta.queue_policies[0]
     limit_us = policy.timeout_us
     if limit_us and policy.may_be_shortened:
@@ -259,9 +263,8 @@ def new_sequence_id() -> int:
     return secrets.randbits(63) | 1
 
 
-def _parameters(options: Options, sequence: Mapping[str, Any] | None) -> dict[str, Any]:
+def _parameters(request: Request) -> dict[str, Any]:
     """The request's parameters: the caller's, and those of the protocol."""
-    if options.priority is None and options.parameters is None and sequence is None:
-        return {}
+    options, sequence = request.options, request.sequence
     priority = {} if options.priority is None else {"priority": options.priority}
-    return {**(options.parameters or {}), **priority, **(sequence or {})}
+    return {**(options.parameters or {}), **priority, **(sequence.parameters if sequence is not None else {})}

@@ -30,10 +30,15 @@ class TensorMeta:
         """Whether an array of this shape fits."""
         if len(shape) != len(self.shape):
             return False
-        for want, got in zip(self.shape, shape, strict=True):  # noqa: SIM110 - runs for each input of each request, and a generator costs twice as much
-            if want not in (-1, got):
+        for axis, size in self._fixed:  # noqa: SIM110 - runs for each input of each request, and a generator costs twice as much
+            if shape[axis] != size:
                 return False
         return True
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[int, int], ...]:
+        """The axes whose size the model states, with it."""
+        return tuple((axis, size) for axis, size in enumerate(self.shape) if size != -1)
 
 
 @dataclass(frozen=True)

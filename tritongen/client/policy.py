@@ -49,17 +49,22 @@ def pause_before(attempt: int) -> float:
 
 
 class Budget:
-    """Limits retries to a tenth of the requests that succeed, beside a first ten: a server that fails is not stormed by those who ask again."""
+    """Limits retries to a tenth of the requests that succeed, beside a first ten: a server that fails is not stormed by those who ask again.
+
+    Attributes:
+        is_full: nothing more can be earned.
+    """
 
     def __init__(self) -> None:
+        self.is_full = True
         self._tokens = _BUDGET
         self._lock = threading.Lock()
 
     def earn(self) -> None:
         """A request succeeded."""
-        if self._tokens < _BUDGET:
-            with self._lock:
-                self._tokens = min(self._tokens + _EARNED, _BUDGET)
+        with self._lock:
+            self._tokens = min(self._tokens + _EARNED, _BUDGET)
+            self.is_full = self._tokens == _BUDGET
 
     def take(self) -> bool:
         """Whether one more retry may be made; it is counted then."""
@@ -67,6 +72,7 @@ class Budget:
             if self._tokens < 1:
                 return False
             self._tokens -= 1
+            self.is_full = False
             return True
 
 
@@ -74,13 +80,16 @@ class Balancer:
     """Which of several equal servers is asked next: one after another, leaving out for a while those that could not be reached.
 
     A server is trusted while it answers. One that was lost rests, longer each time; afterwards it is asked whether it lives before a request is sent to it.
+
+    Attributes:
+        trusted: of each server, whether it answered the last time.
     """
 
     def __init__(self, count: int) -> None:
+        self.trusted = [False] * count
         self._resting_until = [0.0] * count
         self._rests = [0] * count
         self._answered = [False] * count
-        self._trusted = [False] * count
         self._next = 0
         self._lock = threading.Lock()
 
@@ -98,25 +107,19 @@ class Balancer:
 
     def answered(self, index: int) -> None:
         """A Triton answered there."""
-        if self._trusted[index]:
-            return
-        self._answered[index] = self._trusted[index] = True
+        self._answered[index] = self.trusted[index] = True
         self._resting_until[index] = 0.0
         self._rests[index] = 0
 
     def doubt(self, index: int) -> None:
         """It did not answer in time: ask whether it lives before the next request."""
-        self._trusted[index] = False
+        self.trusted[index] = False
 
     def lost(self, index: int) -> None:
         """It could not be reached."""
-        self._trusted[index] = False
+        self.trusted[index] = False
         self._resting_until[index] = time.monotonic() + min(_REST_S * 2 ** self._rests[index], _LONGEST_REST_S)
         self._rests[index] += 1
-
-    def is_trusted(self, index: int) -> bool:
-        """Whether it answered the last time."""
-        return self._trusted[index]
 
     def is_triton(self, index: int) -> bool:
         """Whether a Triton ever answered there."""

@@ -51,11 +51,11 @@ def prepare(
     of one that numpy converts without loss. Plain numbers, text and nested lists take the model's dtype where they can without being changed. A batch may have
     more rows than the model takes at once. Raises InvalidInput (TG061) with everything that does not fit.
     """
-    problems = _name_problems(meta, values, outputs)
+    known, problems = meta.inputs_by_name, []
     inputs: list[tuple[TensorMeta, Array]] = []
     size = 0
     for name, value in values.items():
-        tensor = meta.inputs_by_name.get(name)
+        tensor = known.get(name)
         if tensor is None:
             continue
         try:
@@ -64,7 +64,9 @@ def prepare(
             problems.append(f"input '{name}': {error}")
         else:
             inputs.append((tensor, array))
-            size += array.nbytes if array.dtype != object else array_bytes(array)
+            size += array_bytes(array) if tensor.dtype.itemsize is None else array.nbytes
+    if not len(values) == len(inputs) == len(known) or outputs is not None:
+        problems = _name_problems(meta, values, outputs) + problems
     rows, row_problems = _rows(meta, inputs)
     problems += row_problems
     if problems:
@@ -89,7 +91,7 @@ def _name_problems(meta: ModelMeta, values: Mapping[str, object], outputs: Seque
 
 def _array(value: object, tensor: TensorMeta, cast: Cast, add_batch_axis: bool) -> Array:
     """One input. Raises SampleError with what does not fit."""
-    if type(value) is np.ndarray and value.dtype == tensor.dtype.numpy and value.dtype != object:
+    if type(value) is np.ndarray and value.dtype == tensor.dtype.numpy and tensor.dtype.itemsize is not None:
         array: Array = value
     else:
         array = _converted(value, tensor, cast, add_batch_axis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from tritongen.client.calls import Reply
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import Prepared
-from tritongen.client.result import Result, Timings
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import DeadlineExceeded, InferenceError, PartialFailure, TritongenError, Unavailable
 from tritongen.samples import Array
@@ -24,7 +24,12 @@ def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
     return Diagnostic("TG061", message, consequence="Triton refuses the request", hint="only infer() cuts a request", model=meta.name)
 
 
-def part_of(prepared: Prepared, start: int, end: int) -> Prepared:
+def parts_of(prepared: Prepared, rows: int, most: int) -> list[Prepared]:
+    """A request of so many rows as requests of at most `most`, in their order."""
+    return [_part_of(prepared, start, min(start + most, rows)) for start in range(0, rows, most)]
+
+
+def _part_of(prepared: Prepared, start: int, end: int) -> Prepared:
     """The rows from `start` to before `end`; shape tensors, which have no rows, go with every part."""
     share = prepared.nbytes * (end - start) // (prepared.rows or 1)
     inputs = tuple((tensor, array if tensor.is_shape_tensor else array[start:end]) for tensor, array in prepared.inputs)
@@ -63,37 +68,17 @@ def _rows(ranges: Iterable[tuple[int, int]]) -> str:
     return f"{shown} and {len(runs) - _MOST_RANGES} more ranges" if len(runs) > _MOST_RANGES else shown
 
 
-def result_of(reply: Reply | list[tuple[int, Reply]], total_s: float, attempts: int) -> Result:
-    """What a caller gets: of one reply, or of those of all parts of a request, each with its number of rows."""
-    if isinstance(reply, Reply):
-        timings = Timings(total_s, reply.serialise_s, reply.wait_s, reply.decode_s, attempts)
-        return Result(
-            reply.outputs,
-            model=reply.model,
-            version=reply.version,
-            request_id=reply.request_id,
-            parameters=reply.parameters,
-            timings=timings,
-            raw=reply.raw,
-        )
-    parts = [part for _, part in reply]
+def joined(replies: Sequence[tuple[int, Reply]]) -> Reply:
+    """One answer from those of all parts, each with its number of rows; it took as long as the slowest. Raises InferenceError where they make no whole."""
+    parts = [part for _, part in replies]
     first = parts[0]
-    outputs = {name: _joined(name, [(rows, part.outputs[name]) for rows, part in reply]) for name in first.outputs}
-    timings = Timings(
-        total_s,
-        sum(part.serialise_s for part in parts),
-        max(part.wait_s for part in parts),
-        sum(part.decode_s for part in parts),
-        attempts,
-    )
-    return Result(
-        outputs,
-        model=first.model,
-        version=first.version,
-        request_id=first.request_id,
-        parameters=first.parameters,
-        timings=timings,
+    return replace(
+        first,
+        outputs={name: _joined(name, [(rows, part.outputs[name]) for rows, part in replies]) for name in first.outputs},
         raw=[part.raw for part in parts],
+        serialise_s=sum(part.serialise_s for part in parts),
+        wait_s=max(part.wait_s for part in parts),
+        decode_s=sum(part.decode_s for part in parts),
     )
 
 

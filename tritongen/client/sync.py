@@ -19,9 +19,8 @@ from tritongen.client.flow import Flow, Transport, run
 from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
-from tritongen.client.result import Result
+from tritongen.client.result import Result, result_of
 from tritongen.client.sequence import SequenceState, Step
-from tritongen.client.splitting import result_of
 from tritongen.errors import TritongenError
 
 T = TypeVar("T")
@@ -108,8 +107,8 @@ class Client:
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
         with tracing.span(model) as span:
-            request = make_request(self._core, model, merged(inputs, tensors), options, span)
-            return self._run(infer(self._core, request))
+            request = make_request(self._core, model, tensors if inputs is None else merged(inputs, tensors), options, span)
+            return run(infer(self._core, request), self._transports)
 
     def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
@@ -273,7 +272,7 @@ class Client:
     def _in_sequence(self, model: str, step: Step) -> Result:
         with tracing.span(model) as span:
             request = make_request(self._core, model, step.inputs, step.options, span, step)
-            return self._run(infer(self._core, request))
+            return run(infer(self._core, request), self._transports)
 
     def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
         return self._run(self._core.ask(call, self._core.deadline(deadline_s)))

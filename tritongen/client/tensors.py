@@ -35,7 +35,7 @@ def decode(data: bytes | memoryview, datatype: str, shape: Sequence[int]) -> Arr
         return array.reshape(sizes)
     if len(data) != math.prod(sizes) * dtype.itemsize:
         raise ValueError(f"{len(data)} bytes are not those of {dtype} in the shape {shown(list(sizes))}")
-    return (np.frombuffer(data, dtype.numpy) if data else np.empty(0, dtype.numpy)).reshape(sizes)
+    return np.ndarray(sizes, dtype.numpy, data)
 
 
 def from_json(values: object, datatype: str, shape: Sequence[int]) -> Array:

@@ -8,7 +8,7 @@ import pytest
 
 from tritongen.client.metadata import model_meta
 from tritongen.client.requests import prepare
-from tritongen.client.splitting import part_of
+from tritongen.client.splitting import parts_of
 from tritongen.errors import InvalidInput
 from tritongen.workflow.inputs import make_inputs
 
@@ -192,7 +192,7 @@ class TestShapeTensors:
         assert "must have the shape [2]" in refusal_of(self.META, {**self.VALUES, "sizes": np.ones((5, 2), np.int32)})
 
     def test_they_are_never_cut(self):
-        part = part_of(prepare(self.META, self.VALUES), 4, 5)
+        *_, part = parts_of(prepare(self.META, self.VALUES), 5, 4)
         assert {name: array.tolist() for name, array in part.arrays.items()} == {"x": [[1, 1]], "sizes": [3, 4]}
 
     def test_they_get_no_batch_axis(self):
