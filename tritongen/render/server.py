@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.releases import Release
+from tritongen.render.backend_options import judge_backend_options
 from tritongen.render.backend_settings import judge_backend_settings
 from tritongen.render.caching import wants_cache
 from tritongen.render.deploy_settings import is_mig, judge_deploy_settings
@@ -31,6 +32,7 @@ def judge_server(spec: Spec, release: Release | None, locate: Callable[[Key], Lo
     _judge_resources(spec, findings)
     _judge_gpus(spec, findings)
     _judge_limited_gpus(spec, findings)
+    judge_backend_options(spec, release, findings, whole=whole)
     judge_backend_settings(spec, findings)
     judge_deploy_settings(spec, findings, whole=whole)
     if whole:

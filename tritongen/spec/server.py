@@ -164,7 +164,8 @@ class Server(
         "NUMA nodes and CPU cores by name, which instances.host_policy has.", default_factory=dict, sets="--host-policy", why="on hosts with several sockets"
     )
     backend_config: Mapping[BackendKey, Mapping[BackendKey, BackendValue]] = setting(
-        "Settings of whole backends, such as tensorrt: {version-compatible: true}.",
+        "Settings of whole backends by the backend's name, such as tensorrt: {coalesce-request-input: true}. Those of onnxruntime, tensorrt and python are"
+        " compared with what these backends read; sizes are bytes and times are seconds there, as plain numbers.",
         default_factory=dict,
         sets="--backend-config",
         why="what a model cannot say",

@@ -141,6 +141,45 @@ def test_a_setting_of_a_backend_has_what_plans_need(tmp_path, stated, wrong):
     assert all(words in finding.message for words, finding in zip(wrong, found, strict=True))
 
 
+SET = "triton: {{release: '{release}'}}\ndeploy: {{{deploy}}}\nserver: {{backend_config: {{{stated}}}}}\nmodels: [{{name: m, source: m.onnx, {model}}}]"
+
+
+@pytest.mark.parametrize(
+    ("stated", "model", "said"),
+    [
+        ("onnxruntime: {enable-global-threadpool: true, intra_op_thread_count: 4}", "", []),
+        ("python: {shm-default-byte-size: 1048576, stub-timeout-seconds: 60}, openvino: {a: b}", "", []),
+        ("tensorrt: {coalesce-request-input: 'On', execution-policy: BLOCKING}", "backend: tensorrt", []),
+        ("onnxruntime: {enable_global_thread_pool: 1}", "", ["TG444 enable_global_thread_pool: did you mean 'enable-global-threadpool'?"]),
+        ("onnxruntime: {stub_timeout_seconds: 1}", "", ["TG444 stub_timeout_seconds: did you mean python: {stub-timeout-seconds: ...}?"]),
+        ("python: {x: 1}", "", ["TG444 x: its settings are shm-default-byte-size, "]),
+        ("onnx: {x: 1}", "", ["TG444 onnx: did you mean 'onnxruntime'?"]),
+        ("mine: {x: 1}", "", ["TG444 mine: remove it; a backend of your own"]),
+        ("python: {shm-default-byte-size: 64MiB, stub-timeout-seconds: 0}", "", ["TG445 shm-default-byte-size: ", "TG445 stub-timeout-seconds: "]),
+        ("onnxruntime: {enable-global-threadpool: yes please}", "", ["TG445 enable-global-threadpool: write true or false"]),
+        ("tensorrt: {execution-policy: NONE}", "backend: tensorrt", ["TG445 execution-policy: write DEVICE_BLOCKING or BLOCKING"]),
+        ("onnxruntime: {intra_op_thread_count: 4}", "", ["TG117 intra_op_thread_count: write enable-global-threadpool: true"]),
+        ("onnxruntime: {default-max-batch-size: 8}", "", ["TG117 default-max-batch-size: remove it, and write batching"]),
+        ("tensorrt: {version-compatible: true}", "accelerator: tensorrt", ["TG117 tensorrt: remove it"]),
+    ],
+)
+def test_settings_of_backends_are_those_that_the_backends_read(tmp_path, stated, model, said):
+    found = judged(tmp_path, SET.format(release="25.08", deploy="", stated=stated, model=model))
+    assert len(found) == len(said)
+    for finding, wanted in zip(found, said, strict=True):
+        code, key, hint = wanted.replace(": ", " ", 1).split(" ", 2)
+        assert (finding.code, finding.location.line) == (code, 4)
+        assert key in finding.message
+        assert finding.hint.startswith(hint)
+
+
+def test_settings_of_a_backend_that_the_image_lacks_are_said_unless_the_image_is_ones_own(tmp_path):
+    for release, deploy, codes in (("25.03", "", ["TG444"]), ("25.02", "", []), ("25.03", "image: 'r.example/mine:1'", [])):
+        found = judged(tmp_path, SET.format(release=release, deploy=deploy, stated="tensorflow: {version: 2}", model=""))
+        assert [finding.code for finding in found] == codes
+    assert judged(tmp_path, SET.format(release="25.08", deploy="image: 'r.example/mine:1'", stated="mine: {x: 1}", model="")) == []
+
+
 TAGGED = "triton: {release: '25.08'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserver:25.08-%s'}"
 
 

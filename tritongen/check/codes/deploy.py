@@ -131,6 +131,27 @@ ENTRIES = (
         "# for a model\ntensorrt: {build: {version_compatible: true}}",
     ),
     CodeEntry(
+        "TG444",
+        "backend-setting-that-nobody-reads",
+        Consequence.IGNORED,
+        "`server.backend_config` names backends and settings that are there.",
+        "Triton takes settings for any backend, under any name, and a backend reads those that it knows. A misspelt one is neither refused nor obeyed. Which"
+        " settings the backends onnxruntime, tensorrt and python read is known from their sources; other backends are judged by their names alone.",
+        "Write the name as the message has it, or remove the setting. An image with a backend of your own is named by `deploy.image`.",
+        "server: {backend_config: {onnxruntime: {enable_global_thread_pool: true}}}",
+        "server: {backend_config: {onnxruntime: {enable-global-threadpool: true}}}",
+    ),
+    CodeEntry(
+        "TG445",
+        "backend-setting-of-another-form",
+        Consequence.REFUSED,
+        "Values in `server.backend_config` are what the backend takes.",
+        "A backend that cannot read a value does not start, and Triton loads none of its models. Sizes are bytes and times are seconds, as plain numbers.",
+        "Write a value of the form that the message says.",
+        "server: {backend_config: {python: {shm-default-byte-size: 64MiB}}}",
+        "server: {backend_config: {python: {shm-default-byte-size: 67108864}}}",
+    ),
+    CodeEntry(
         "TG446",
         "image-of-another-release",
         None,
