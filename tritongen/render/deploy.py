@@ -21,7 +21,7 @@ from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.placement import placed_groups
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
 from tritongen.render.published import judge_ports
-from tritongen.render.scenario import locust_run, locustfile
+from tritongen.render.scenario import judge_locust, locust_run, locustfile
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
 from tritongen.templating import comment, environment
@@ -125,6 +125,7 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
                 consequence="the container engine would look for another path",
                 hint="rename the folder",
             )
+    judge_locust(loaded.spec, awaited_models(loaded.spec), findings)
     _say_no_cpu_form(loaded, findings)
     if has_metrics(loaded.spec):
         judge_promises(loaded.spec.models, exported(loaded.spec), findings)

@@ -36,7 +36,7 @@ def judge_deploy_settings(spec: Spec, findings: Findings, *, whole: bool) -> Non
     _judge_visible_gpus(spec, findings)
     _judge_order(spec, findings)
     _judge_shared_memory(spec, findings)
-    _judge_polling(spec, findings)
+    _judge_control(spec, findings)
     _judge_retention(spec, findings)
     if whole:
         _judge_without_metrics(spec, findings)
@@ -113,7 +113,15 @@ def _judge_shared_memory(spec: Spec, findings: Findings) -> None:
         )
 
 
-def _judge_polling(spec: Spec, findings: Findings) -> None:
+def _judge_control(spec: Spec, findings: Findings) -> None:
+    if spec.server.model_control == "explicit" and not spec.server.load_models:
+        findings.advice(
+            "TG448",
+            ("server", "model_control"),
+            "the server starts without a model: model_control is explicit, and there are no load_models",
+            consequence="it is ready at once and answers nobody until somebody loads a model; no healthcheck and no alert looks at models",
+            hint=f"write load_models: ['*'], or load them later: curl -X POST localhost:{spec.server.listen.http}/v2/repository/models/NAME/load",
+        )
     if spec.server.model_control == "poll" and (planned := [model.name for model in spec.models if model.backend == "tensorrt"]):
         findings.warning(
             "TG448",

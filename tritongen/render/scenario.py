@@ -6,11 +6,12 @@ Plain Locust is a closed loop: each user waits for its answer. A rate becomes a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tritongen.render.findings import Findings, Key
 from tritongen.spec import Spec
-from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, Scenario
+from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, Scenario, Traffic
 from tritongen.spec.sending import sending
 from tritongen.spec.units import duration_text
 from tritongen.templating import environment
@@ -18,6 +19,8 @@ from tritongen.templating import environment
 _USERS = 8
 _PACE = 5.0
 """Requests a second of one user: an answer may take 200 ms until the rate sinks."""
+_MOST_USERS = 10_000
+"""A worker is one process on one core; more users than this need dozens of them."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,49 @@ def locustfile(spec: Spec, *, spec_name: str, loaded_models: Sequence[str]) -> s
             users=users,
         )
     )
+
+
+def judge_locust(spec: Spec, loaded_models: Sequence[str], findings: Findings) -> None:
+    """What a deployment's Locust cannot do as the scenario has it (TG440). `loaded_models` as in `locustfile`; `findings`: for keys of the whole spec."""
+    scenario = _scenario(spec)
+    if scenario is None:
+        return
+    here: Key = ("load", "scenarios", chosen_scenario(spec))
+    for name in scenario.models or () if loaded_models else ():
+        if name not in loaded_models:
+            findings.warning(
+                "TG440",
+                (*here, "models", name),
+                f"Locust asks model '{name}', which the server does not load at its start (server.load_models)",
+                consequence="its requests fail until somebody loads the model",
+                hint="add it to load_models, or take it out of the scenario",
+            )
+    if _users(scenario) > _MOST_USERS:
+        findings.warning(
+            "TG440",
+            (*here, next(key for key in ("users", "stages", "rate") if getattr(scenario, key) is not None)),
+            f"Locust would start {_users(scenario):,} users for it: one sends a request every {1 / _PACE:g} s"
+            if scenario.users is None
+            else f"Locust would start {scenario.users:,} users",
+            consequence="each of its workers is one process on one core: they are late, and what is sent is less than the scenario says",
+            hint="set LOCUST_USERS for docker compose, or send with `tritongen load` from several machines (docs/load.md)",
+        )
+    for key, what in _unfollowed(scenario):
+        findings.advice(
+            "TG440", (*here, *key), f"Locust in the deployment {what}", hint="nothing has to be done: `tritongen load` follows the scenario as it is"
+        )
+
+
+def _unfollowed(scenario: Scenario) -> Iterator[tuple[Key, str]]:
+    """(key of the scenario, what is sent instead) of all that plain Locust has no way to send."""
+    if scenario.arrivals[0] == "trace":
+        yield ("arrivals",), f"does not follow the trace: it sends {DEFAULT_RATE:g} requests a second"
+    if scenario.stages:
+        yield ("stages",), f"does not follow the stages: it sends the highest rate, {_rate(scenario):g} requests a second"
+    places: list[tuple[Key, Traffic]] = [((), scenario), *((("models", name), traffic) for name, traffic in (scenario.models or {}).items())]
+    for place, traffic in places:
+        if traffic.data not in (None, RANDOM):
+            yield (*place, "data"), "has no files of data in its image: it sends random values, or those of the models' samples"
 
 
 def _scenario(spec: Spec) -> Scenario | None:

@@ -200,6 +200,7 @@ TAGGED = "triton: {release: '25.08'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserv
         *((TAGGED % tag, []) for tag in ("py3", "mine-py3", "admin")),
         *((TAGGED % tag, ["TG446 deploy.image"]) for tag in ("py3-sdk", "py3-igpu-sdk", "py3-min", "py3-igpu", "vllm-python-py3", "trtllm-python-py3")),
         ("server: {model_control: poll}\ndefaults: {backend: tensorrt}", ["TG448 server.model_control"]),
+        ("server: {model_control: explicit}", ["TG448 server.model_control"]),
         ("deploy: {environment: {NVIDIA_VISIBLE_DEVICES: all}}", ["TG448 deploy.environment.NVIDIA_VISIBLE_DEVICES"]),
         ("deploy: {gpus: [0], environment: {CUDA_VISIBLE_DEVICES: '1'}}", ["TG448 deploy.environment.CUDA_VISIBLE_DEVICES"]),
         ("deploy: {gpus: [MIG-a, MIG-b]}", ["TG448 deploy.gpus"]),

@@ -98,6 +98,17 @@ ENTRIES = (
         "To try the models themselves, serve the repository that `tritongen render --cpu` writes; to try what the GPU will compute, nothing has to be done.",
     ),
     CodeEntry(
+        "TG440",
+        "load-that-plain-locust-does-not-send",
+        None,
+        "The deployment's Locust sends what the scenario says.",
+        "Locust in a deployment is a closed loop of users without the files of the spec: it sends no trace and no stages, and no files of `data`. A model that"
+        " the server does not load at its start answers none of its requests. Each worker is one process: tens of thousands of users are late.",
+        "Nothing has to be done where that is enough; `tritongen load` sends the scenario as it is, from several machines where one is too slow.",
+        "server: {model_control: explicit, load_models: [a]}\nload: {scenarios: {steady: {rate: 200, models: [a, b]}}}",
+        "server: {model_control: explicit, load_models: [a, b]}\nload: {scenarios: {steady: {rate: 200, models: [a, b]}}}",
+    ),
+    CodeEntry(
         "TG441",
         "deployment-of-other-models",
         None,
@@ -178,7 +189,8 @@ ENTRIES = (
         None,
         "The keys of `deploy` agree with one another, and with `server`.",
         "A limit of memory that the server's own pools use up ends the server. A variable that hides GPUs changes the numbers that `instances.gpus` has. Of"
-        " several MIG devices a process sees one. Alerts look back three days, which Prometheus must remember. Grafana's password is read from a file.",
+        " several MIG devices a process sees one. A server that loads no model at its start is ready all the same. Alerts look back three days, which"
+        " Prometheus must remember. Grafana's password is read from a file.",
         "The message names both keys: change one of them.",
         "server: {cache: {size: 8GiB}}\ndeploy: {memory: 4GiB}",
         "server: {cache: {size: 1GiB}}\ndeploy: {memory: 8GiB}",

@@ -1,0 +1,109 @@
+"""Locust in a deployment: what it sends, what runs it, and what is said of what it cannot send."""
+
+from __future__ import annotations
+
+import compose
+import pytest
+from deployments import MODEL, PLACES, SPECS, loaded, loads_of, texts
+
+from tritongen.load import ModelLoad
+from tritongen.render.deploy import LEAD, SCENARIO, judge_deployment
+
+TRAFFIC = """
+models: [{name: a, source: m.onnx, batching: {max: 8}, shapes: {x: [1, 4]}}, {name: b, source: m.onnx}, {name: c, source: m.onnx}]
+load:
+  scenarios:
+    steady: {rate: 200, duration: 90s, seed: 7, deadline: 2s, models: {a: {weight: 3, batch_mix: ["1:75%", "8:25%"]}, c: 1}}
+    jobs: {users: 12, protocol: http, pool: 4, models: [b]}
+    steps: {stages: ["10:30s", "10-95:1m"]}
+"""
+
+
+def test_locust_follows_the_first_scenario(tmp_path):
+    files = texts(loaded(tmp_path, TRAFFIC))
+    text = files[SCENARIO]
+    a, c = loads_of(text)
+    assert a == ModelLoad("a", part=3.0, batch_mix=((1, 0.75), (8, 0.25)), shape_mix=(({"x": (1, 4)}, 1.0),))
+    assert c == ModelLoad("c")
+    assert "class ScenarioUser(TritonGrpcUser)" in text
+    assert "wait_time = constant_throughput(5.0)" in text
+    assert "seed = 7\n" in text
+    assert "deadline_s = 2.0\n" in text
+    master = compose.read(files[LEAD])["services"]["locust-master"]["environment"]
+    assert (master["LOCUST_USERS"], master["LOCUST_SPAWN_RATE"], master["LOCUST_RUN_TIME"]) == ("40", "40", "90s")
+
+
+def test_a_trace_that_locust_does_not_follow_is_said_in_its_file(tmp_path):
+    (tmp_path / "times.txt").write_text("0\n1\n")
+    said = "times of arrival are those of a trace, which is not followed"
+    for arrivals, there in (("trace:times.txt", True), ("constant", False)):
+        text = f"load: {{scenarios: {{s: {{arrivals: '{arrivals}'}}}}}}\nmodels: [{MODEL}]"
+        assert (said in texts(loaded(tmp_path, text))[SCENARIO]) is there
+
+
+def test_locust_follows_the_scenario_that_the_deployment_names(tmp_path):
+    jobs, steps = (texts(loaded(tmp_path, f"deploy: {{load: {{scenario: {name}}}}}{TRAFFIC}")) for name in ("jobs", "steps"))
+    assert loads_of(jobs[SCENARIO]) == (ModelLoad("b"),)
+    assert "class ScenarioUser(TritonHttpUser)" in jobs[SCENARIO]
+    assert "constant_throughput" not in jobs[SCENARIO]
+    assert compose.read(jobs[LEAD])["services"]["locust-master"]["environment"]["LOCUST_USERS"] == "12"
+    # Of stages the highest rate, in as many users as are enough for it.
+    assert "wait_time = constant_throughput(5.0)" in steps[SCENARIO]
+    assert compose.read(steps[LEAD])["services"]["locust-master"]["environment"]["LOCUST_USERS"] == "19"
+    assert "#   10 to 95 a second for 1m" in steps[SCENARIO]
+
+
+def test_locust_runs_from_an_image_or_from_a_package_of_ones_own(tmp_path):
+    plain = texts(loaded(tmp_path, SPECS["cpu"]))[LEAD]
+    address = "tritongen[load] @ https://registry.example/tritongen.whl"
+    for variables, wanted in (({}, "tritongen[load]==9.8.7"), ({"TRITONGEN": address}, address)):
+        assert compose.read(plain, variables)["services"]["locust-master"]["build"]["args"] == {"TRITONGEN": wanted}
+    worker = compose.read(texts(loaded(tmp_path, f"deploy: {{load: {{image: registry.example/locust}}}}\n{SPECS['cpu']}"))[LEAD])["services"]["locust-worker"]
+    assert (worker["image"], "build" in worker) == ("registry.example/locust", False)
+
+
+def test_users_of_locust_get_what_docker_compose_was_given(tmp_path):
+    text = texts(loaded(tmp_path, SPECS["cpu"]))[LEAD]
+    for name in ("locust-master", "locust-worker"):
+        given = compose.read(text, {"MODEL": "m", "SHAPES": "x=3x4", "LOCUSTFILE": "grpc_user.py"})["services"][name]
+        assert given["environment"].items() >= {"MODEL": "m", "SHAPES": "x=3x4", "ROWS": "1", "GRPC_URL": "grpc://tritonserver:8001"}.items()
+
+
+def test_one_service_builds_locusts_image(services):
+    found = services(SPECS["cpu"])
+    assert [name for name, service in found.items() if "build" in service] == ["locust-master"]
+    assert (found["locust-worker"]["pull_policy"], found["locust-worker"]["image"]) == ("never", found["locust-master"]["image"])
+    given = services(f"deploy: {{load: {{image: r.example/load:1}}}}\n{SPECS['cpu']}")
+    assert {"build", "pull_policy"}.isdisjoint({*given["locust-worker"], *given["locust-master"]})
+
+
+SENT = "models: [{name: a, source: m.onnx}, {name: b, source: m.onnx}]\nload:\n  scenarios:\n    s: {%s}\n    other: {users: 20000}"
+EXPLICIT = "server: {model_control: explicit, load_models: [a]}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "scenario", "said"),
+    [
+        ("", "rate: 50000", []),
+        ("", "rate: 200000", ["warning rate 40,000 users"]),
+        ("", "users: 10001", ["warning users 10,001 users"]),
+        ("", "stages: ['1-60000:10s']", ["warning stages 12,000 users", "advice stages 60000 requests a second"]),
+        ("", "arrivals: 'trace:times.txt'", ["advice arrivals 50 requests a second"]),
+        ("", "data: random, models: {a: {data: files.npz}}", ["advice models.a.data no files of data"]),
+        (EXPLICIT, "models: {a: 1, b: 2}", ["warning models.b model 'b', which the server does not load"]),
+        (EXPLICIT, "rate: 10", []),
+        (EXPLICIT.replace("[a]", "['*']"), "models: [a, b]", []),
+        ("deploy: {load: {scenario: other}}\n", "arrivals: 'trace:times.txt'", ["warning users 20,000 users"]),
+    ],
+)
+def test_what_locust_sends_otherwise_is_said_at_its_key(tmp_path, before, scenario, said):
+    (tmp_path / "times.txt").write_text("0\n1\n")
+    spec = loaded(tmp_path, before + SENT % scenario)
+    found = judge_deployment(spec, PLACES).found
+    name = "other" if "other" in before else "s"
+    assert len(found) == len(said)
+    for finding, wanted in zip(found, said, strict=True):
+        severity, key, words = wanted.split(" ", 2)
+        assert (finding.code, finding.severity.name.lower()) == ("TG440", severity)
+        assert finding.location == spec.locate(("load", "scenarios", name, *key.split(".")))
+        assert words in finding.message
