@@ -4,6 +4,8 @@
 
 Without --host the server is HTTP_URL, or http://localhost:8000.
 MODEL names the model (the only one that is ready by default), ROWS the rows of a request, SHAPES sizes of variable dimensions, such as x=3x48x320.
+
+In a deployment: LOCUSTFILE=http_user.py MODEL=NAME docker compose --profile load up. `tritongen render` writes this file: change a copy.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
     GRPC_URL=grpc://localhost:8001 HTTP_URL=http://localhost:8000 locust -f loadtests/mixed.py --headless -u 8 -t 10s
 
 Leave --host out: it would give both classes the same address. MODEL and SHAPES as in grpc_user.py; BATCH is the rows of a batch.
+
+In a deployment: LOCUSTFILE=mixed.py MODEL=NAME docker compose --profile load up. `tritongen render` writes this file: change a copy.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
     locust -f loadtests/streaming.py --headless -u 4 -t 10s --host grpc://localhost:8001
 
 GRPC_URL, MODEL, ROWS and SHAPES as in grpc_user.py.
+
+In a deployment: LOCUSTFILE=streaming.py MODEL=NAME docker compose --profile load up. `tritongen render` writes this file: change a copy.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from tritongen.diagnostics import Diagnostic
 from tritongen.render.deploy import MONITORING
 from tritongen.sources import SourceText, parse_yaml
 from tritongen.spec.sections import DEFAULTS, Section, sections
+from tritongen.templating import LOCUSTFILES
 from tritongen.workflow.rendering import Rendering, plan_render
 from tritongen.workflow.writing import apply_rendering
 
@@ -86,9 +87,9 @@ def snapshot(name: str, rendering: Rendering) -> dict[str, bytes]:
     """What a golden's `expected/` must hold, from a rendering that was applied."""
     found = {"findings.txt": "".join(f"{line}\n" for line in _findings(rendering)).encode()}
     if rendering.deployment is not None:
-        # What Prometheus and Grafana are told has goldens of its own.
+        # What Prometheus and Grafana are told has goldens of its own, and locustfiles for any model are those of loadtests/.
         texts = rendering.deployment.contents.items()
-        found |= {f"deployment/{path}": content for path, content in texts if not path.is_relative_to(MONITORING)}
+        found |= {f"deployment/{path}": content for path, content in texts if not path.is_relative_to(MONITORING) and path.name not in LOCUSTFILES}
     for what, root in (("repository", rendering.plan.root), ("artifacts", rendering.plan.artifacts_root)):
         for path in sorted(path for path in root.rglob("*") if path.is_file()):
             content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The Jinja environment for the text around a config (headers, starter specs, deployment files) and for reports in HTML.
+"""The Jinja environment for the text around a config (headers, starter specs, deployment files) and for reports in HTML; and the files that ship as they are.
 
 Templates come from a folder of the user's, then from those that ship with tritongen. An undefined variable is an error, always; values go through filters
 and are never pasted raw. In `*.html.j2` every value is escaped unless it is Markup.
@@ -19,6 +19,9 @@ from tritongen.sources.flow import yaml_scalar
 _PACKAGE = Path(__file__).parent
 _SHIPPED = (_PACKAGE / "_templates", _PACKAGE.parent / "templates")
 """In an installed wheel the templates lie in the package; in a source checkout beside it."""
+_LOADTESTS = (_PACKAGE / "_loadtests", _PACKAGE.parent / "loadtests")
+LOCUSTFILES = ("grpc_user.py", "http_user.py", "mixed.py", "streaming.py")
+"""Locustfiles for any model, which ship beside the templates and are no templates."""
 
 
 @functools.cache
@@ -40,6 +43,13 @@ def environment(own: Path | None = None) -> jinja2.Environment:
     env.filters["yaml"] = yaml_scalar
     env.filters["shell"] = shlex.quote
     return env
+
+
+@functools.cache
+def shipped_locustfile(name: str) -> str:
+    """The text of one of `LOCUSTFILES`. Raises FileNotFoundError where an installation lacks it."""
+    folder = next((folder for folder in _LOADTESTS if folder.is_dir()), _LOADTESTS[0])
+    return (folder / name).read_text(encoding="utf-8")
 
 
 def comment(text: object) -> str:

@@ -24,15 +24,16 @@ from tritongen.render.published import judge_ports
 from tritongen.render.scenario import judge_locust, locust_run, locustfile
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
-from tritongen.templating import comment, environment
+from tritongen.templating import LOCUSTFILES, comment, environment, shipped_locustfile
 from tritongen.tritonserver import DISABLE_AUTO_COMPLETE, server_arguments
 
 LEAD = PurePosixPath("docker-compose.yml")
 """The file whose stamp knows the others."""
 CPU_FILE = PurePosixPath("docker-compose.cpu.yml")
 MONITORING = PurePosixPath("deploy/monitoring")
-SCENARIO = PurePosixPath("loadtests/scenario.py")
-DOCKERFILE = PurePosixPath("loadtests/Dockerfile")
+LOADTESTS = PurePosixPath("loadtests")
+SCENARIO = LOADTESTS / "scenario.py"
+DOCKERFILE = LOADTESTS / "Dockerfile"
 
 MOUNT = PurePosixPath("/models")
 """Where containers see the repository; the artifacts, which Triton must not see, lie beside it."""
@@ -87,6 +88,7 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
     others = {
         DOCKERFILE: environment().get_template("locust.dockerfile.j2").render(requirement=_load_requirement(tritongen_version)),
         SCENARIO: locustfile(spec, spec_name=places.spec, loaded_models=awaited_models(spec)),
+        **{LOADTESTS / name: shipped_locustfile(name) for name in LOCUSTFILES},
     }
     if has_metrics(spec):
         files = monitoring_files(spec, exported(spec), ready=awaited_models(spec), start_us=_start_us(spec))

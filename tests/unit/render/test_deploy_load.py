@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
+
 import compose
 import pytest
 from deployments import MODEL, PLACES, SPECS, loaded, loads_of, texts
 
 from tritongen.load import ModelLoad
-from tritongen.render.deploy import LEAD, SCENARIO, judge_deployment
+from tritongen.render.deploy import LEAD, LOADTESTS, SCENARIO, judge_deployment
+from tritongen.templating import LOCUSTFILES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[3]
 
 TRAFFIC = """
 models: [{name: a, source: m.onnx, batching: {max: 8}, shapes: {x: [1, 4]}}, {name: b, source: m.onnx}, {name: c, source: m.onnx}]
@@ -75,6 +87,18 @@ def test_one_service_builds_locusts_image(services):
     assert (found["locust-worker"]["pull_policy"], found["locust-worker"]["image"]) == ("never", found["locust-master"]["image"])
     given = services(f"deploy: {{load: {{image: r.example/load:1}}}}\n{SPECS['cpu']}")
     assert {"build", "pull_policy"}.isdisjoint({*given["locust-worker"], *given["locust-master"]})
+
+
+def test_locustfiles_for_any_model_lie_beside_the_scenario_and_read_what_docker_compose_was_given(tmp_path):
+    files = texts(loaded(tmp_path, SPECS["cpu"]))
+    given = set(compose.read(files[LEAD])["services"]["locust-worker"]["environment"])
+    for name in LOCUSTFILES:
+        read = set(re.findall(r'os\.environ\.get\("([A-Z_]+)"', files[LOADTESTS / name]))
+        assert read
+        assert read <= given
+    with (ROOT / "pyproject.toml").open("rb") as project:
+        carried = tomllib.load(project)["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {f"loadtests/{name}": f"tritongen/_loadtests/{name}" for name in LOCUSTFILES}.items() <= carried.items()
 
 
 SENT = "models: [{name: a, source: m.onnx}, {name: b, source: m.onnx}]\nload:\n  scenarios:\n    s: {%s}\n    other: {users: 20000}"

@@ -15,7 +15,7 @@ from tritongen.spec import load_spec
 from tritongen.workflow.deploying import Deploying
 
 CHECKOUT = Path(__file__).parents[3]
-FILES = {"docker-compose.yml", "docker-compose.cpu.yml", "loadtests/Dockerfile", "loadtests/scenario.py"}
+FILES = {"docker-compose.yml", "docker-compose.cpu.yml", "loadtests/Dockerfile", "loadtests/scenario.py", "loadtests/grpc_user.py"}
 
 
 def test_the_deployment_of_this_checkout_is_that_of_the_quickstart():
@@ -70,6 +70,18 @@ def test_a_hand_edit_anywhere_keeps_everything_as_it_is(project, tritongen, edit
     assert tritongen("render", project / "spec.yaml", "--deploy", "compose", "--dry-run").code == 1
     # An edit that the spec does not contradict is one all the same, until it is given up.
     assert tritongen("render", project / "spec.yaml", "--deploy", "compose", "--force").code == 0
+
+
+def test_a_locustfile_that_somebody_put_there_is_kept_or_a_conflict(project, tritongen):
+    (project / "loadtests").mkdir()
+    there = project / "loadtests/grpc_user.py"
+    there.write_text((CHECKOUT / "loadtests/grpc_user.py").read_text() + "# mine\n")
+    result = tritongen("render", project / "spec.yaml", "--deploy", "compose")
+    assert (result.code, result.out) == (2, "")
+    assert f"{there}: error TG043" in result.err
+    assert there.read_text().endswith("# mine\n")
+    there.write_text((CHECKOUT / "loadtests/grpc_user.py").read_text())
+    assert "unchanged loadtests/grpc_user.py" in tritongen("render", project / "spec.yaml", "--deploy", "compose").out
 
 
 def test_what_is_wrong_with_the_deployment_is_said_with_what_is_wrong_with_the_models(project, tritongen):
