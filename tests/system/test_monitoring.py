@@ -67,7 +67,7 @@ def test_a_hostile_name_is_a_name_to_prometheus(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-RATES = ("0.1%", "1%", "5%", "10%", "30%", "60%")
+RATES = ("0.1%", "1%", "5%", "10%", "30%", "60%", "99.999999%")
 QUANTILES = {"Triton's own": DEFAULT_QUANTILES, "the promised ones": (0.9, 0.99), "a high one": (0.99,), "low ones": (0.2, 0.5), "odd ones": (0.95, 0.9999)}
 
 

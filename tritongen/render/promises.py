@@ -18,11 +18,11 @@ WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 MISSED_WINDOWS = ("1h", "6h", "3d")
 """Those of them over which an alert needs some misses, and not one alone: the long ones."""
 
-_BURNS = {"fast": Fraction("14.4"), "slow": Fraction(6)}
+_FAST, _SLOW, _STEADY = Fraction("14.4"), Fraction(6), Fraction(1)
 """How many times faster than it lasts what may be missed is used up when somebody is called: factors of the same table."""
 
 _WITHIN = Fraction("0.99")
-"""A percentile that stays above its limit burns at 1 exactly, give or take a rounding."""
+"""The last of them for a percentile: one that stays above its limit burns at 1 exactly, give or take a rounding."""
 
 DEFAULT_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 """Triton's `summary_quantiles` where nobody sets them (core/src/metric_model_reporter.h)."""
@@ -86,14 +86,14 @@ class Promise:
         return Fraction(1) if self.limit_us is None else max((1 - Fraction(repr(quantile)) for quantile in exported.quantiles), default=Fraction(0))
 
     def burn_limits(self, exported: Exported) -> Mapping[str, str]:
-        """The factors above which the fast and the slow alert call somebody, as PromQL has them.
+        """The factors above which the alerts that look for a fast, a slow and a steady burn call somebody, as PromQL has them.
 
         Where much may be missed, the usual ones are out of reach: half of all that can be seen takes their place, and never less than what may be missed.
         """
-        if not self.budget:
-            return {speed: _decimal(usual) for speed, usual in _BURNS.items()}
+        steady = _STEADY if self.limit_us is None else _WITHIN
         highest = self.most_missed(exported) / self.budget
-        return {speed: _decimal(usual if usual < highest else max(highest / 2, _WITHIN)) for speed, usual in _BURNS.items()}
+        fast = max(highest / 2, steady) if highest <= _FAST else _FAST
+        return {"fast": _decimal(fast), "slow": _decimal(min(_SLOW, fast)), "steady": _decimal(steady)}
 
 
 def has_load_times(release: str | None) -> bool:

@@ -122,6 +122,26 @@ def test_quantiles_are_written_as_the_server_writes_them():
     assert rests == (("0.5", "0.5"), ("0.43", "0.57"), ("0.99999", "1e-05"), ("0.876543210987654", "0.1234567890123457"), ("0.000000001", "0.999999999"))
 
 
+@pytest.mark.parametrize(
+    ("slo", "limits"),
+    [
+        ({"error_rate": "0.000001%"}, ("14.4", "6", "1")),
+        ({"error_rate": "5%"}, ("14.4", "6", "1")),
+        ({"error_rate": "10%"}, ("5", "5", "1")),
+        ({"error_rate": "50%"}, ("1", "1", "1")),
+        ({"error_rate": "99.999999%"}, ("1", "1", "1")),
+        ({"p99": "1s"}, ("14.4", "6", "0.99")),
+        ({"p90": "1s"}, ("2.5", "2.5", "0.99")),
+        ({"p50": "1s"}, ("0.99", "0.99", "0.99")),
+    ],
+)
+def test_nobody_is_called_for_less_than_may_be_missed_nor_only_for_more_than_there_is(slo, limits):
+    (promise,) = promises(cases.spec(cases.model(slo=slo)).models[0])
+    shown = Exported(**cases.SUMMARIES)
+    assert promise.burn_limits(shown) == dict(zip(("fast", "slow", "steady"), limits, strict=True))
+    assert float(limits[0]) < promise.most_missed(shown) / promise.budget
+
+
 def test_promises_have_budgets_and_limits():
     made = cases.spec(cases.model(slo={"p95": "1500us", "error_rate": "0.05%"})).models[0]
     assert [(promise.objective, promise.budget_text, promise.limit_us) for promise in promises(made)] == [("p95", "0.05", 1500), ("error_rate", "0.0005", None)]
