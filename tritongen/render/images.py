@@ -12,15 +12,19 @@ _TAG = re.compile(r":(?P<release>[0-9]{2}\.(?:0[1-9]|1[0-2]))(?:-[A-Za-z0-9_.-]*
 """A release, as NVIDIA's tags have it."""
 
 
-_VARIANT = re.compile(r":[0-9]{2}\.[0-9]{2}-(?:[A-Za-z0-9_.]+-)*(?P<variant>sdk|min|igpu|vllm|trtllm|pyt)(?:-[A-Za-z0-9_.]+)*(?:@|\Z)")
+_VARIANT = re.compile(r":(?P<tag>[0-9]{2}\.[0-9]{2}-(?:[A-Za-z0-9_.]+-)*(?P<variant>sdk|min|igpu|vllm|trtllm|pyt)(?:-[A-Za-z0-9_.]+)*)(?:@|\Z)")
 """What a tag of NVIDIA's says of the image beside its release; of several words the last."""
 
-_UNFIT = {"sdk": "has clients and no tritonserver", "min": "is what images are made from, without backends"}
+_UNFIT = {
+    "sdk": "has tools for clients (sdk), and no tritonserver",
+    "min": "is the bare one that images of one's own are built on (min), and has no tritonserver",
+}
+_NO_BACKEND = "Triton loads no model whose backend is not there"
 _PARTIAL = {
-    "igpu": ("is for Jetson and its like", "it does not start on another machine"),
-    **dict.fromkeys(
-        ("vllm", "trtllm", "pyt"), ("has few backends, and neither ONNX Runtime's nor TensorRT's", "Triton refuses to load a model without its backend")
-    ),
+    "igpu": ("is for the integrated GPUs of Jetson (igpu)", "it does not run on other machines"),
+    "vllm": ("serves vLLM and Python (vllm): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
+    "trtllm": ("serves TensorRT-LLM and Python (trtllm): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
+    "pyt": ("serves PyTorch and Python (pyt): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
 }
 
 
@@ -46,12 +50,14 @@ def judge_image(spec: Spec, findings: Findings) -> None:
 
 
 def _judge_variant(spec: Spec, findings: Findings) -> None:
-    found = _VARIANT.search(spec.deploy.image or "")
+    image = spec.deploy.image or ""
+    found = _VARIANT.search(image)
     if found is None:
         return
-    variant, hint = found["variant"], f"write an image of {spec.triton.release_name}-py3, or leave image out"
+    variant, subject = found["variant"], f"going by its tag, the image {found['tag']}"
+    hint = f"write image: {image[: found.start()]}:{spec.triton.release_name}-py3, or leave image out"
     if variant in _UNFIT:
-        findings.error("TG446", ("deploy", "image"), f"a -{variant} image {_UNFIT[variant]}", consequence="the container does not start", hint=hint)
+        findings.error("TG446", ("deploy", "image"), f"{subject} {_UNFIT[variant]}", consequence="the container does not start", hint=hint)
     else:
         what, consequence = _PARTIAL[variant]
-        findings.warning("TG446", ("deploy", "image"), f"a -{variant} image {what}", consequence=consequence, hint=hint)
+        findings.warning("TG446", ("deploy", "image"), f"{subject} {what}", consequence=consequence, hint=hint)

@@ -219,6 +219,15 @@ def test_settings_of_a_deployment_that_disagree_are_named_at_their_key(tmp_path,
     assert {finding.location for finding in judged} == keys
 
 
+def test_an_image_that_serves_no_such_model_is_named_with_the_one_that_does(tmp_path):
+    image = "r.example:5000/a/tritonserver:25.08"
+    for tag, words in (("-py3-sdk", "no tritonserver"), ("-vllm-python-py3", "no backend onnxruntime or tensorrt")):
+        (finding,) = judged(tmp_path, f"triton: {{release: '25.08'}}\ndeploy: {{image: '{image}{tag}@sha256:{'0' * 64}'}}\n{MODEL}")
+        assert f"the image 25.08{tag} " in finding.message
+        assert words in finding.message
+        assert f"write image: {image}-py3, or" in finding.hint
+
+
 def test_a_cache_larger_than_the_server_may_be_is_refused_and_so_are_short_memories_of_alerts(tmp_path):
     cached = "deploy: {memory: 64MiB}\nmodels: [{name: m, source: m.onnx, response_cache: true}]"
     promised = "deploy: {monitoring: {retention: 71h}}\nmodels: [{name: m, source: m.onnx, slo: {p99: 5ms}}]"
