@@ -62,10 +62,12 @@ class Fleet:
             else ["--master-port", self._bind]
         )
         assert described["environment"]["GRPC_URL"] == "grpc://tritonserver:8001"
+        # A variable without a value is passed on where docker compose has it.
+        stated = {name: value for name, value in described["environment"].items() if value is not None}
         with (self.folder / "locust.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "locust", *remapped],
-                env={**os.environ, "PYTHONPATH": str(ROOT), **described["environment"], "GRPC_URL": self._url},
+                env={**os.environ, "PYTHONPATH": str(ROOT), **stated, "GRPC_URL": self._url},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -78,6 +78,7 @@ def test_users_of_locust_get_what_docker_compose_was_given(tmp_path):
     text = texts(loaded(tmp_path, SPECS["cpu"]))[LEAD]
     for name in ("locust-master", "locust-worker"):
         given = compose.read(text, {"MODEL": "m", "SHAPES": "x=3x4", "LOCUSTFILE": "grpc_user.py"})["services"][name]
+        assert ("LOCUST_RUN_TIME" in given["environment"]) == (name == "locust-master")
         assert given["environment"].items() >= {"MODEL": "m", "SHAPES": "x=3x4", "ROWS": "1", "GRPC_URL": "grpc://tritonserver:8001"}.items()
 
 
