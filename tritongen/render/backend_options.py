@@ -148,7 +148,18 @@ def _judge_idle(backend: str, settings: Mapping[str, str], spec: Spec, place: Ke
     if backend in ("onnxruntime", "tensorrt") and all(model.backend != backend for model in spec.models):
         what = "; accelerator: tensorrt is a part of onnxruntime" if any(model.accelerator == backend for model in spec.models) else ""
         findings.idle(place, f"server.backend_config.{backend} has no effect: no model has backend: {backend}{what}", hint="remove it")
-    elif backend == "onnxruntime" and settings.get(POOL, "false").lower() in ("false", "off", "0"):
+    elif backend == "onnxruntime":
+        _judge_pool(settings, spec, place, findings)
+
+
+def _judge_pool(settings: Mapping[str, str], spec: Spec, place: Key, findings: Findings) -> None:
+    """Counts of threads for a pool that all models share where there is none, and for models of their own where there is one."""
+    if settings.get(POOL, "false").lower() in ("false", "off", "0"):
         for name in [name for name in THREADS_OF_POOL if name in settings]:
             message = f"{name} has no effect: it is the size of the pool that all models share, and there is none without {POOL}: true"
             findings.idle((*place, name), message, hint=f"write {POOL}: true beside it, or cpu_threads for each model")
+        return
+    for index, model in enumerate(spec.models):
+        if model.cpu_threads is not None:
+            message = f"cpu_threads of model '{model.name}' has no effect: all models share one pool ({POOL}, {findings.locate((*place, POOL))})"
+            findings.idle(("models", index, "cpu_threads"), message, hint=f"remove it, or {POOL}; {THREADS_OF_POOL[0]} beside that is the size of the pool")
