@@ -64,7 +64,6 @@ class Attempt:
             *(f"--model-repository={path.absolute()}" for path in self.served.repositories),
             f"--backend-directory={self.runtime.backends}",
             f"--cache-directory={self.environment.triton / 'caches'}",
-            f"--backend-config=python,shm-region-prefix-name={self.runtime.shm_prefix}",
             f"--backend-config=python,stub-timeout-seconds={max(_STUB_TIMEOUT_S, math.ceil(self.start_timeout_s))}",
             *(f"--{name}-address={options.host}" for name in ("http", "grpc", "metrics")),
             f"--http-port={self.ports.http}",
@@ -76,6 +75,8 @@ class Attempt:
             *self._cache(),
             *(f"--backend-config=onnxruntime,{setting}" for setting in _stands_for(options)),
             *options.extra_args,
+            # The last one holds: what a killed server leaves in shared memory is found by this prefix, whatever a spec's backend_config has for its deployment.
+            f"--backend-config=python,shm-region-prefix-name={self.runtime.shm_prefix}",
         ]
         if options.disable_auto_complete:
             arguments.append("--disable-auto-complete-config")

@@ -13,6 +13,14 @@ from tritongen.server.served_copy import prepare
 ENGINES = 'optimization { execution_accelerators { gpu_execution_accelerator [ { name: "tensorrt" } ] } }'
 
 
+def test_shared_memory_is_found_by_its_prefix_whatever_the_spec_has_for_a_deployment(tmp_path):
+    stated = "--backend-config=python,shm-region-prefix-name="
+    options = ServerOptions(extra_args=(f"{stated}mine",))
+    served = prepare([tmp_path], tmp_path / "copy", Machine(0, 2, str(tmp_path / "cache")), options)
+    attempt = Attempt(options, environment.choose(), Ports(1, 2, 3, frozenset()), runtime.Runtime(tmp_path), served)
+    assert [word.removeprefix(stated) for word in attempt.arguments() if word.startswith(stated)] == ["mine", attempt.runtime.shm_prefix]
+
+
 @pytest.mark.parametrize(
     ("config", "gpus", "asked", "wanted"),
     [(ENGINES, 1, None, 3600), (ENGINES, 0, None, 120), ("", 1, None, 120), (ENGINES.replace("tensorrt", "cuda"), 1, None, 120), (ENGINES, 1, 30, 30)],
