@@ -86,10 +86,12 @@ class _Known:
     """What is known to be ours.
 
     Attributes:
-        stamp: that of the leading file, where it lies and has one.
+        lead: the leading file.
+        stamp: its stamp, where it lies and has one.
         files: SHA-256 (hex) of every other file as it was written, or as a killed render may have written it.
     """
 
+    lead: Path
     stamp: Stamp | None
     files: Mapping[PurePosixPath, Sequence[str]]
 
@@ -102,7 +104,7 @@ class _Known:
         for each in filter(None, (stamp, *interrupted)):
             for path, sha in each.files.items():
                 files.setdefault(path, []).append(sha)
-        return cls(stamp, files)
+        return cls(root / lead, stamp, files)
 
     def is_ours(self, path: PurePosixPath, content: bytes) -> bool:
         """Whether a file is one that a render wrote."""
@@ -150,7 +152,8 @@ def _compare(root: Path, path: PurePosixPath, content: bytes, spec: str | None, 
     else:
         ours, why = known.is_ours(path, found), f"{target} was not made by tritongen, or was changed by hand"
     if known.stamp is None:
-        why = f"{target} was not made by tritongen, or not left as it was: {'it' if leads else 'the file that would know it'} has no stamp"
+        lacking = "has no stamp" if known.lead.exists() else "is not there"
+        why = f"{target} was not made by tritongen, or not left as it was: {'it' if leads else f'{known.lead}, which would know it,'} {lacking}"
     return Change(name, Action.REPLACE) if ours or force else Change(name, Action.CONFLICT, reasons=(why,))
 
 

@@ -79,6 +79,7 @@ def test_a_locustfile_that_somebody_put_there_is_kept_or_a_conflict(project, tri
     result = tritongen("render", project / "spec.yaml", "--deploy", "compose")
     assert (result.code, result.out) == (2, "")
     assert f"{there}: error TG043" in result.err
+    assert f"{project / 'docker-compose.yml'}, which would know it, is not there" in result.err
     assert there.read_text().endswith("# mine\n")
     there.write_text((CHECKOUT / "loadtests/grpc_user.py").read_text())
     assert "unchanged loadtests/grpc_user.py" in tritongen("render", project / "spec.yaml", "--deploy", "compose").out
