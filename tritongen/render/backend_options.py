@@ -43,7 +43,7 @@ def _number(least: int, most: int = _INT64_MAX, *, of: str = "") -> Form:
     return Form(
         f"a whole number{of} of at least {least}",
         lambda text: re.fullmatch(r"[0-9]{1,19}", text) is not None and least <= int(text) <= most,
-        "the backend reads digits alone: it takes the number that they are, or does not start, and Triton loads none of its models",
+        "the backend reads the digits at the beginning alone: it takes that number, or it does not start, and Triton loads none of its models",
     )
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from tritongen.spec import Spec
+from tritongen.spec.deploy import LONGEST_PROJECT
 
 _GRAFANA_USER = "472:0"
 """The user of Grafana's images."""
@@ -35,4 +36,4 @@ def project_name(spec: Spec, spec_path: str) -> str:
     """
     stem = PurePosixPath(spec_path).stem
     name = spec.models[0].name if stem == "spec" else stem
-    return spec.deploy.name or re.sub(r"[^a-z0-9_-]", "-", name.lower()).lstrip("_-") or "tritongen"
+    return spec.deploy.name or re.sub(r"[^a-z0-9_-]", "-", name.lower()).lstrip("_-")[:LONGEST_PROJECT] or "tritongen"

@@ -124,7 +124,9 @@ Image = Annotated[
 ]
 
 
-_PROJECT = r"[a-z0-9][a-z0-9_-]{0,62}"
+LONGEST_PROJECT = 63
+"""Letters of a compose project's name, which begins the names of its containers and volumes."""
+_PROJECT = rf"[a-z0-9][a-z0-9_-]{{0,{LONGEST_PROJECT - 1}}}"
 ProjectName = Annotated[
     str,
     _matching(_PROJECT, "the name of a compose project, which has small letters, digits, _ and -, the first a letter or digit", "text-recognizer"),

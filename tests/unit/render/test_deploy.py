@@ -95,6 +95,7 @@ def test_nobody_is_root_but_who_gives_the_volume_its_owner(services):
         ("x/spec.yaml", "", "a-model.v2"),
         ("deploy/OCR prod.yaml", "", "ocr-prod"),
         ("../__.yaml", "", "tritongen"),
+        (f"{'n' * 200}.yaml", "", "n" * 63),
         ("ocr.yaml", "deploy: {name: mine}", "mine"),
     ],
 )
