@@ -1,12 +1,13 @@
 """What NVIDIA's backends read of `--backend-config`: the names of their settings, and the values that they take.
 
 Sources: onnxruntime_backend/src/onnxruntime.cc and onnxruntime_loader.cc, tensorrt_backend/src/tensorrt.cc, python_backend/src/python_be.cc, and for flags and
-the memory tracker backend_common.cc and device_memory_tracker.h of the repository `backend`. All of these settings are older than the oldest release in
-`releases`; what a release may lack is the backend itself, which `known_issues` has.
+the memory tracker backend_common.cc and device_memory_tracker.h of the repository `backend`. No release in `releases` is known to lack one of these settings
+(those of the python backend are in 24.10's library); what a release may lack is the backend itself, which `known_issues` has.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from tritongen.spec.values import INT32_MAX
 
 _INT64_MAX = 2**63 - 1
 _LEAST_ALIKE = 0.6
+"""How alike two names must be (see difflib) for one to be meant by the other."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def _number(least: int, most: int = _INT64_MAX, *, of: str = "") -> Form:
 
 
 FLAG = Form("true or false", lambda text: text.lower() in ("true", "on", "1", "false", "off", "0"))
+TRACKER_FLAG = dataclasses.replace(FLAG, otherwise="it has no effect: the log alone says so")
 TEXT = Form("a text", bool)
 THREADS = _number(0, INT32_MAX)
 POLICY = Form("DEVICE_BLOCKING or BLOCKING", lambda text: text in ("DEVICE_BLOCKING", "BLOCKING"), "it has no effect: the backend's default is DEVICE_BLOCKING")
@@ -55,8 +58,8 @@ POOL, THREADS_OF_POOL = "enable-global-threadpool", ("intra_op_thread_count", "i
 TRACKER, BATCH_SIZE = "triton-backend-memory-tracker", "default-max-batch-size"
 
 OPTIONS: Mapping[str, Mapping[str, Form]] = {
-    "onnxruntime": {POOL: FLAG, **dict.fromkeys(THREADS_OF_POOL, THREADS), TRACKER: FLAG},
-    "tensorrt": {"coalesce-request-input": FLAG, "execution-policy": POLICY, "plugins": TEXT, "version-compatible": FLAG, TRACKER: FLAG},
+    "onnxruntime": {POOL: FLAG, **dict.fromkeys(THREADS_OF_POOL, THREADS), TRACKER: TRACKER_FLAG},
+    "tensorrt": {"coalesce-request-input": FLAG, "execution-policy": POLICY, "plugins": TEXT, "version-compatible": FLAG, TRACKER: TRACKER_FLAG},
     "python": {
         "shm-default-byte-size": _number(1 << 20, of=" of bytes"),
         "shm-growth-byte-size": _number(1, of=" of bytes"),
