@@ -125,7 +125,7 @@ def command(
 def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, machines: Machines, metrics_url: str, outputs: LoadOutput) -> int:
     from tritongen.load.findmax import find_max
     from tritongen.load.run import run_load
-    from tritongen.report.load import format_probe
+    from tritongen.report.load_search import format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
         with LiveLine(probe) as live:

@@ -70,7 +70,7 @@ class LoadOutput:
 
     def found(self, found: Found) -> None:
         """The same for a search; the HTML file is about the best run, or the last where none was kept."""
-        from tritongen.report.load import format_found, found_json
+        from tritongen.report.load_search import format_found, found_json
 
         self._deliver(lambda: found_json(found), lambda: format_found(found), found.best or found.probes[-1].result, found)
 

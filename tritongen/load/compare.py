@@ -15,10 +15,9 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import InputError
 from tritongen.load.recorder import summary
 from tritongen.load.result import SCHEMA_VERSION, LoadResult
+from tritongen.load.verdict import FEWEST_BEYOND, is_thin, samples_beyond
 from tritongen.sources import read_text
 
-FEWEST_BEYOND = 10
-"""A percentile with fewer samples beyond it moves from run to run by itself: the relative error of a count of n events is about 1/sqrt(n)."""
 _LONGEST_VALUE = 80
 _MOST_PROBLEMS = 10
 _ABSENT = object()
@@ -153,16 +152,6 @@ def _words(problem: Mapping[str, Any]) -> str:
         return f"this is no result of a load test in version {SCHEMA_VERSION} of its schema: its key 'schema' is missing or another"
     where = f"'{place}'" if place else "the document"
     return f"this is no whole result of a load test: {where}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"
-
-
-def samples_beyond(count: int, percentile: str) -> float:
-    """How many of `count` samples lie beyond a percentile such as `p99.9`."""
-    return count * (100 - float(percentile[1:])) / 100
-
-
-def is_thin(count: int, percentile: str) -> bool:
-    """Whether so few samples lie beyond a percentile that it differs from run to run by itself."""
-    return samples_beyond(count, percentile) < FEWEST_BEYOND - 1e-6
 
 
 def compare(earlier: Earlier, path: Path, now: LoadResult) -> Comparison:

@@ -9,6 +9,8 @@ from tritongen.load.histogram import Histogram, Samples
 from tritongen.load.recorder import Recorder, Second
 from tritongen.spec.traffic import Promises
 
+FEWEST_BEYOND = 10
+"""A percentile with fewer samples beyond it moves from run to run by itself: the relative error of a count of n events is about 1/sqrt(n)."""
 _LATE_US = 5000
 _LATE_PART = 0.01
 _FEWEST_LATE = 5
@@ -28,6 +30,16 @@ def judged(latencies: Histogram, unanswered: int, measure: str, deadline_s: floa
         total = samples.count + unanswered
         return (samples.mean * samples.count / 1000 + unanswered * deadline_s * 1000) / total if total else 0.0
     return samples.percentile(100.0 if measure == "max" else float(measure[1:]), slower=unanswered) / 1000
+
+
+def samples_beyond(count: int, percentile: str) -> float:
+    """How many of `count` samples lie beyond a percentile such as `p99.9`."""
+    return count * (100 - float(percentile[1:])) / 100
+
+
+def is_thin(count: int, percentile: str) -> bool:
+    """Whether so few samples lie beyond a percentile that it differs from run to run by itself."""
+    return samples_beyond(count, percentile) < FEWEST_BEYOND - 1e-6
 
 
 def broken(promises: Promises, latencies: Histogram, due: int, deadline_s: float, undecided: Histogram) -> Iterator[str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
-from typing import Any
+from collections.abc import Sequence
 
-from tritongen.load.compare import FEWEST_BEYOND, Comparison, Figure, is_thin
-from tritongen.load.findmax import Found, Probe
-from tritongen.load.histogram import Histogram
-from tritongen.load.model_result import ModelResult, measure, percentiles
-from tritongen.load.recorder import summary
-from tritongen.load.result import SCHEMA_VERSION, LoadResult
+from tritongen.load.compare import Comparison, Figure
+from tritongen.load.model_result import ModelResult, measure
+from tritongen.load.result import LoadResult
 from tritongen.load.serverside import PARTS, ServerSide
+from tritongen.load.verdict import FEWEST_BEYOND
+from tritongen.report.charts import number
+from tritongen.report.load_rows import MEASURES, Row, model_rows, stage_rows, whole_row
 from tritongen.report.text import printable
 
 _SHOWN_ERRORS = 5
@@ -20,29 +18,19 @@ _SHOWN_ERRORS = 5
 
 def format_load(result: LoadResult) -> str:
     """The result in some twenty lines: what was sent, the tail, the stages, errors, the server's side, and the verdict."""
-    plan, counts = result.plan, result.counts
+    plan, whole = result.plan, whole_row(result)
     lines = [f"{printable(plan.names)} at {plan.url}: {described_loop(result)}", ""]
-    latencies = result.latencies()
-    count = latencies.count
-    others = unanswered(result)
-    due = sum(counts.values()) + result.recorder.missed_in()
+    count, others, due = whole.latencies.count, unanswered(result), whole.due
     lines.append(f"  answered   {count} of {due} requests in {round(result.measured_s, 1):g} s{f' ({others})' if others else ''}")
     if count:
-        lines.append(f"  latency    {_tail(latencies)}")
+        lines.append(f"  latency    {_tail(whole)}")
     lines += _sending(result)
-    stages = [(index, stage) for index, stage in enumerate(plan.stages) if stage.measured]
-    if len(stages) > 1:
-        lines += ["", f"  {'stage':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"]
-        for index, stage in stages:
-            lines.append(f"  {_table_row(stage.name, result.recorder.sent[index], result.latencies(index))}")
-    if len(plan.models) > 1:
-        lines += ["", f"  {'model':<18}{'sent':>8}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}   errors"]
-        for part in result.models:
-            lines.append(f"  {_table_row(printable(part.load.model), sum(part.counts.values()), part.latencies())}   {part.error_rate:.3%}")
+    stages, models = stage_rows(result), model_rows(result)
+    lines += [*_table("stage", stages), *_table("model", models)]
     lines += _errors(result)
     for part in result.models:
         lines += _server(part, printable(part.load.model) if len(plan.models) > 1 else "server")
-    if any(_mark(each, "p99.99") for each in (latencies, *(result.latencies(index) for index, _ in stages), *(part.latencies() for part in result.models))):
+    if any(row.is_thin("p99.99") for row in (whole, *stages, *models)):
         lines += ["", f"  * fewer than {FEWEST_BEYOND} samples lie beyond it, so that it differs from run to run by itself"]
     lines += ["", *(f"  {printable(sentence)}" for sentence in result.limits())]
     lines += [f"  NOTE: {printable(note)}" for note in result.notes]
@@ -67,13 +55,14 @@ def promised(result: LoadResult) -> list[str]:
     return lines
 
 
-def _tail(latencies: Histogram) -> str:
+def _tail(whole: Row) -> str:
     """Percentiles with their unit; those that stand on few samples are marked."""
-    return "   ".join(f"{name} {value:.2f}{_mark(latencies, name)}" for name, value in percentiles(latencies)) + "   ms"
+    return "   ".join(f"{name} {marked(whole, name)}" for name in MEASURES) + "   ms"
 
 
-def _mark(latencies: Histogram, name: str) -> str:
-    return "*" if latencies.count and name != "max" and is_thin(latencies.count, name) else ""
+def marked(row: Row, name: str) -> str:
+    """A measure in milliseconds, with a mark where it stands on few samples."""
+    return row.latency(name, 2) + "*" * row.is_thin(name)
 
 
 def _sending(result: LoadResult) -> list[str]:
@@ -86,10 +75,12 @@ def _sending(result: LoadResult) -> list[str]:
     return [f"  {word:<11}{figures}   ms{missed}"]
 
 
-def _table_row(name: str, sent: int, latencies: Histogram) -> str:
-    figures = dict(percentiles(latencies))
-    cells = [f"{figures[each]:.2f}{_mark(latencies, each)}" for each in ("p50", "p99", "p99.9", "max")]
-    return f"{name:<18}{sent:>8}" + "".join(f"{cell:>10}" for cell in cells)
+def _table(what: str, rows: Sequence[Row]) -> list[str]:
+    """A line for each row below the names of its columns, and an empty one above; nothing without rows."""
+    names = ("p50", "p99", "p99.9", "max")
+    lines = [[what, "sent", "sent/s", *names, "errors"]]
+    lines += [[row.name, str(row.sent), f"{row.rate:.1f}", *(marked(row, name) for name in names), row.errors] for row in rows]
+    return ["", *(f"  {name:<18}{sent:>8}" + "".join(f"{cell:>10}" for cell in cells) for name, sent, *cells in lines)] if rows else []
 
 
 def verdict(result: LoadResult) -> str:
@@ -106,8 +97,12 @@ def verdict(result: LoadResult) -> str:
 def described_loop(result: LoadResult) -> str:
     """How requests were sent, with the rates, or with the warning that a closed loop needs."""
     if result.plan.users:
-        return f"closed loop of {result.plan.users} users (it waits for answers: a server that stands still hardly shows)"
-    return f"open loop, {result.rate:.1f} requests/s sent of {result.target_rate:.1f} that were due, {result.plan.arrivals} arrivals"
+        users = f"{result.plan.users} user{'s' if result.plan.users > 1 else ''}"
+        return f"closed loop of {users} (it waits for answers: a server that stands still hardly shows)"
+    measured = [stage.name for stage in result.plan.stages if stage.measured]
+    # Irregular arrivals are drawn: how many were due is not quite what was asked for. Several stages have their rates in a table.
+    asked = f" ({measured[0]} asked)" if len(measured) == 1 and result.plan.arrivals != "trace" else ""
+    return f"open loop, {result.rate:.1f} requests/s sent of {result.target_rate:.1f} that were due{asked}, {result.plan.arrivals} arrivals"
 
 
 def unanswered(result: LoadResult) -> str:
@@ -163,7 +158,7 @@ def _server(part: ModelResult, title: str) -> list[str]:
     if server.cache_hits or server.cache_misses:
         lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")
     for name, value in server.gauges.items():
-        lines.append(f"             largest {name}: {value:g}")
+        lines.append(f"             largest {name}: {number(value)}")
     return lines
 
 
@@ -175,65 +170,3 @@ def counted(part: ModelResult, server: ServerSide) -> str:
         f"counted {server.requests} requests, and {server.failures} that failed, from {window.begin_s:.1f} to {window.end_s:.1f} s{end};"
         f" {part.latencies().count} were answered here"
     )
-
-
-def format_probe(probe: Probe) -> str:
-    """One line for one run of a search."""
-    latencies = probe.result.latencies()
-    figures = "   ".join(f"{name} {measure(latencies, name):.2f}" for name in ("p50", "p99", "p99.9"))
-    return f"{probe.rate:>10.1f}/s   {figures} ms   {'; '.join(map(printable, probe.reasons)) or 'kept'}"
-
-
-def format_found(found: Found) -> str:
-    """The end of a search."""
-    return f"{described_search(found)}\n\n{format_load(found.best)}" if found.best is not None else described_search(found)
-
-
-def described_search(found: Found) -> str:
-    """What a search found, in a sentence."""
-    runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
-    broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
-    if not found.complete:
-        kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
-        return f"The search was broken off after {runs}: until then {kept}. The highest rate is not known."
-    if not found.rate:
-        return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
-    end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
-    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO ({'within 5 %' if found.close else broken}, {runs}){end}."
-
-
-def found_json(found: Found) -> str:
-    """A search as published JSON (`load_result.schema.json` in docs): every run in short, and the best one in full."""
-    first = found.probes[0].result
-    return json.dumps(
-        {
-            "schema": SCHEMA_VERSION,
-            "started": first.started,
-            "versions": dict(first.versions),
-            "settings": first.settings,
-            "rate": found.rate,
-            "complete": found.complete,
-            "limited_by_generator": found.limited_by_generator,
-            "probes": [_probe_data(probe) for probe in found.probes],
-            "result": found.best.data() if found.best is not None else None,
-        },
-        indent=2,
-    )
-
-
-def _probe_data(probe: Probe) -> dict[str, Any]:
-    result = probe.result
-    return {
-        "rate": probe.rate,
-        "kept": not probe.reasons,
-        "reasons": list(probe.reasons),
-        "valid": not result.invalid,
-        "complete": result.complete,
-        "measured_s": result.measured_s,
-        "target_rate": result.target_rate,
-        "sent_rate": result.rate,
-        "requests": dict(result.counts),
-        "missed": result.recorder.missed_in(),
-        "error_rate": result.error_rate,
-        "latency_ms": summary(result.latencies()),
-    }

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tritongen.load.compare import FEWEST_BEYOND, Comparison, is_thin
+from tritongen.load.compare import Comparison
 from tritongen.load.compare import Figure as Compared
 from tritongen.load.findmax import Found
 from tritongen.load.model_result import percentiles
-from tritongen.load.recorder import PERCENTILES
 from tritongen.load.result import LoadResult
 from tritongen.load.serverside import ServerSide
+from tritongen.load.verdict import FEWEST_BEYOND
 from tritongen.report.charts import number
-from tritongen.report.load import described_loop, described_search, formatted_change, formatted_figure, promised, unanswered, verdict
+from tritongen.report.load import described_loop, formatted_change, formatted_figure, promised, unanswered, verdict
 from tritongen.report.load_charts import figures
+from tritongen.report.load_rows import MEASURES, Row, model_rows, stage_rows, whole_row
+from tritongen.report.load_search import described_search
 from tritongen.report.text import printable
 from tritongen.templating import environment
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table of latencies: of the whole run, of a stage, or of a model. A cell is (text, whether few samples lie beyond that percentile)."""
-
-    name: str
-    count: int
-    cells: Sequence[tuple[str, bool]]
 
 
 def load_page(result: LoadResult, comparison: Comparison | None = None, found: Found | None = None) -> str:
@@ -54,8 +45,8 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             reasons=[printable(reason) for reason in (*result.invalid, *result.missed_slo())],
             limits=[printable(sentence) for sentence in result.limits()],
             notes=[printable(note) for note in result.notes],
-            names=[*(f"p{value:g}" for value in PERCENTILES), "max"],
-            rows=_rows(result),
+            names=MEASURES,
+            rows=[_cells(row) for row in (whole_row(result), *stage_rows(result), *model_rows(result))],
             search=_search(found),
             figures=figures(result, comparison, found),
             several=len(result.plan.models) > 1,
@@ -78,17 +69,10 @@ def _mood(result: LoadResult) -> str:
     return "good" if result.plan.promises else "plain"
 
 
-def _rows(result: LoadResult) -> list[Row]:
-    stages = [(index, stage) for index, stage in enumerate(result.plan.stages) if stage.measured]
-    wanted = [("all", result.latencies())]
-    wanted += [(stage.name, result.latencies(index)) for index, stage in stages] if len(stages) > 1 else []
-    wanted += [(printable(part.load.model), part.latencies()) for part in result.models] if len(result.plan.models) > 1 else []
-    found = []
-    for name, histogram in wanted:
-        count = histogram.count
-        cells = [(f"{value:.3f}" if count else "", name != "max" and is_thin(count, name)) for name, value in percentiles(histogram)]
-        found.append(Row(name, count, cells))
-    return found
+def _cells(row: Row) -> tuple[str, list[str], list[tuple[str, bool]]]:
+    """A line of the table of latencies: its name, its counts and rates, and (text, whether few samples lie beyond that percentile) for each measure."""
+    counts = [f"{row.sent}", f"{row.rate:.1f}", f"{row.latencies.count}", row.errors]
+    return row.name, counts, [(row.latency(name, 3), row.is_thin(name)) for name in MEASURES]
 
 
 def _search(found: Found | None) -> dict[str, Any] | None:

@@ -7,10 +7,12 @@ import load_results
 import pytest
 
 from tritongen.errors import InputError
-from tritongen.load.compare import compare, is_thin, read_earlier
+from tritongen.load.compare import compare, read_earlier
 from tritongen.load.findmax import Found, Probe
 from tritongen.load.recorder import Recorder
-from tritongen.report.load import format_comparison, found_json
+from tritongen.load.verdict import is_thin
+from tritongen.report.load import format_comparison
+from tritongen.report.load_search import found_json
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tritongen.load.findmax import Found, Probe, find_max
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
-from tritongen.report.load import format_found, format_probe, found_json
+from tritongen.report.load_search import format_found, format_probe, found_json
 from tritongen.spec.traffic import Promises
 
 CAPACITY = 200.0

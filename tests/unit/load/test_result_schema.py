@@ -13,7 +13,7 @@ from tritongen.load.findmax import Found, Probe
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Recorder
 from tritongen.load.result import SCHEMA_VERSION, Setup
-from tritongen.report.load import found_json
+from tritongen.report.load_search import found_json
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/load_result.schema.json").read_text(encoding="utf-8"))
 RESULTS = {

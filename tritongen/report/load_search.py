@@ -1,0 +1,76 @@
+"""A search for the highest rate, for people and as JSON: each run in a line, what was found in a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from tritongen.load.findmax import Found, Probe
+from tritongen.load.recorder import summary
+from tritongen.load.result import SCHEMA_VERSION
+from tritongen.report.load import format_load, marked
+from tritongen.report.load_rows import whole_row
+from tritongen.report.text import printable
+
+
+def format_probe(probe: Probe) -> str:
+    """One line for one run of a search."""
+    row = whole_row(probe.result)
+    figures = "   ".join(f"{name} {marked(row, name)}" for name in ("p50", "p99", "p99.9"))
+    return f"{probe.rate:>10.1f}/s   {figures} ms   {'; '.join(map(printable, probe.reasons)) or 'kept'}"
+
+
+def format_found(found: Found) -> str:
+    """The end of a search."""
+    return f"{described_search(found)}\n\n{format_load(found.best)}" if found.best is not None else described_search(found)
+
+
+def described_search(found: Found) -> str:
+    """What a search found, in a sentence."""
+    runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
+    broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
+    if not found.complete:
+        kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
+        return f"The search was broken off after {runs}: until then {kept}. The highest rate is not known."
+    if not found.rate:
+        return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
+    end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
+    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO ({'within 5 %' if found.close else broken}, {runs}){end}."
+
+
+def found_json(found: Found) -> str:
+    """A search as published JSON (`load_result.schema.json` in docs): every run in short, and the best one in full."""
+    first = found.probes[0].result
+    return json.dumps(
+        {
+            "schema": SCHEMA_VERSION,
+            "started": first.started,
+            "versions": dict(first.versions),
+            "settings": first.settings,
+            "rate": found.rate,
+            "complete": found.complete,
+            "limited_by_generator": found.limited_by_generator,
+            "probes": [_probe_data(probe) for probe in found.probes],
+            "result": found.best.data() if found.best is not None else None,
+        },
+        indent=2,
+    )
+
+
+def _probe_data(probe: Probe) -> dict[str, Any]:
+    result = probe.result
+    return {
+        "rate": probe.rate,
+        "kept": not probe.reasons,
+        "reasons": list(probe.reasons),
+        "valid": not result.invalid,
+        "complete": result.complete,
+        "measured_s": result.measured_s,
+        "target_rate": result.target_rate,
+        "sent_rate": result.rate,
+        "requests": dict(result.counts),
+        "missed": result.recorder.missed_in(),
+        "error_rate": result.error_rate,
+        "latency_ms": summary(result.latencies()),
+    }
