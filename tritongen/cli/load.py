@@ -123,9 +123,9 @@ def command(
 
 
 def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, machines: Machines, metrics_url: str, outputs: LoadOutput) -> int:
-    from tritongen.load.findmax import find_max
+    from tritongen.load.findmax import check_search, find_max
     from tritongen.load.run import run_load
-    from tritongen.report.load_search import format_probe
+    from tritongen.report.load_search import described_effort, format_probe
 
     def run(probe: LoadPlan) -> LoadResult:
         with LiveLine(probe) as live:
@@ -134,6 +134,8 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
     def tell(probe: Probe) -> None:
         click.echo(format_probe(probe), err=outputs.form == "json")
 
+    check_search(plan)
+    click.echo(described_effort(first_rate, seconds, warmup_s), err=True)
     found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run, tell=tell)
     outputs.found(found)
     return 0 if found.rate and found.complete else 1

@@ -87,7 +87,7 @@ class LoadOutput:
         click.echo(data if self.form == "json" else as_text())
         if comparison is not None:
             click.echo(f"\n{format_comparison(comparison)}", err=self.form == "json")
-        for note in result.notes if self.form == "json" or (found is not None and found.best is None) else ():
+        for note in result.remarks if self.form == "json" or (found is not None and found.best is None) else ():
             click.echo(f"note: {printable(note)}", err=True)  # a report in words has said it
         if problems:
             raise InputError(problems)

@@ -14,7 +14,9 @@ from tritongen.load.verdict import judged
 from tritongen.spec.traffic import MOST_RATE, Promises, Step
 
 _PRECISION = 1.05
-_MOST_RATES = 24
+MOST_RATES = 24
+FEWEST_RUNS = 2 + math.ceil(math.log2(math.log(2) / math.log(_PRECISION)))
+"""Of a search whose first rate is kept and whose second is not: each bisection halves the logarithm of what is between them."""
 _TRIES = 3
 """How often a rate is sent before this machine counts as too slow for it: it may have done something else for a moment."""
 _GROWTH = 1.5
@@ -61,7 +63,7 @@ class Found:
 
     @property
     def lowest_broken(self) -> float:
-        """The lowest rate above it that was not kept; infinite where none was tried. A run that was broken off says nothing about its rate."""
+        """The lowest rate above it that was not kept; infinite where none was tried. A run that was broken off, or sent nothing, says nothing of it."""
         return min((probe.rate for probe in self._above), default=math.inf)
 
     @property
@@ -70,13 +72,28 @@ class Found:
         return bool(self.rate) and self.lowest_broken / self.rate <= _PRECISION
 
     @property
+    def nothing_due(self) -> bool:
+        """Whether the search ended at a rate at which no request was due: so short a run says nothing about it."""
+        return self.complete and not self.probes[-1].result.due
+
+    @property
     def limited_by_generator(self) -> bool:
         """Whether higher rates failed only since this machine could not send them."""
         return bool(self._above) and all(probe.by_generator for probe in self._above)
 
     @property
     def _above(self) -> list[Probe]:
-        return [probe for probe in self.probes if probe.rate > self.rate and probe.result.complete]
+        return [probe for probe in self.probes if probe.rate > self.rate and probe.result.complete and probe.result.due]
+
+
+def check_search(plan: LoadPlan) -> None:
+    """Raise InputError (TG420) for a plan without an SLO, or with a trace: there is no rate to be searched."""
+    if not plan.promises:
+        raise problem("the highest rate that keeps an SLO needs one", "add --slo p99=20ms")
+    if plan.arrivals == "trace":
+        raise problem(
+            "the highest rate is searched by sending at one after another, and a trace has its own", "leave out --find-max, or use --arrivals poisson"
+        )
 
 
 def find_max(
@@ -88,20 +105,15 @@ def find_max(
     run: Callable[[LoadPlan], LoadResult],
     tell: Callable[[Probe], None] = lambda probe: None,
 ) -> Found:
-    """Search with runs of `seconds` each; `tell` is called with each. Raises InputError (TG420) for a plan without an SLO, or with a trace.
+    """Search with runs of `seconds` each; `tell` is called with each. Raises InputError as `check_search` does.
 
-    Starts at `first_rate`, doubles (or halves) until one rate is kept and another is not, and bisects until they are within 5 %. Ctrl-C ends it with what was
-    found until then; before the first run has begun it goes on as KeyboardInterrupt.
+    Starts at `first_rate`, doubles (or halves) until one rate is kept and another is not, and bisects until they are within 5 %. A run in which nothing was due
+    ends it, and so does Ctrl-C, with what was found until then; before the first run has begun that goes on as KeyboardInterrupt.
     """
-    if not plan.promises:
-        raise problem("the highest rate that keeps an SLO needs one", "add --slo p99=20ms")
-    if plan.arrivals == "trace":
-        raise problem(
-            "the highest rate is searched by sending at one after another, and a trace has its own", "leave out --find-max, or use --arrivals poisson"
-        )
+    check_search(plan)
     probes: list[Probe] = []
     low, high, rate = 0.0, 0.0, first_rate
-    while len({probe.rate for probe in probes}) < _MOST_RATES and (not low or not high or high / low > _PRECISION):
+    while len({probe.rate for probe in probes}) < MOST_RATES and (not low or not high or high / low > _PRECISION):
         try:
             tried = _tried(plan, rate, seconds, warmup_s, run)
             for probe in tried:
@@ -111,8 +123,8 @@ def find_max(
             if not probes:
                 raise
             return Found(low, tuple(probes), complete=False)
-        if not probes[-1].result.complete:
-            return Found(low, tuple(probes), complete=False)
+        if not (last := probes[-1].result).complete or not last.due:
+            return Found(low, tuple(probes), complete=last.complete)
         if probes[-1].reasons:
             high = rate
         else:

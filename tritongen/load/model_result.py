@@ -12,7 +12,7 @@ from tritongen.load.limits import Measured, ModelFacts, what_limits
 from tritongen.load.plan import ModelLoad
 from tritongen.load.recorder import PERCENTILES, Recorder, summary
 from tritongen.load.serverside import PARTS, ServerSide
-from tritongen.load.verdict import broken, judged
+from tritongen.load.verdict import broken, judged, unshown
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,10 @@ class ModelResult:
         if limit_rate is not None and self.error_rate > limit_rate:
             found.append(f"the error rate is {self.error_rate:.3%}, and {limit_rate:.3%} were promised")
         return tuple(found)
+
+    def unshown_slo(self) -> tuple[str, ...]:
+        """What the SLO promises and so few requests cannot show."""
+        return tuple(unshown(self.load.slo, self.due, self.error_rate))
 
     def split(self) -> Mapping[str, float]:
         """Where an answered request's time went on average, in milliseconds: the server's `PARTS`, and `outside` for the network and the client.

@@ -104,6 +104,11 @@ class LoadResult:
         return counted(self.recorder)
 
     @property
+    def due(self) -> int:
+        """Requests that were due: those that were sent, and those that were not."""
+        return sum(self.recorder.sent.values()) + self.recorder.missed_in()
+
+    @property
     def error_rate(self) -> float:
         """The part of all due requests that were not answered well; what was never sent counts as well."""
         return failing(self.counts, self.recorder.missed_in())
@@ -116,7 +121,7 @@ class LoadResult:
     @property
     def target_rate(self) -> float:
         """Requests a second that were due; 0 for a closed loop, which has no target."""
-        return (sum(self.recorder.sent.values()) + self.recorder.missed_in()) / self.measured_s if self.plan.stages and self.measured_s else 0.0
+        return self.due / self.measured_s if self.plan.stages and self.measured_s else 0.0
 
     @property
     def invalid(self) -> tuple[str, ...]:
@@ -151,6 +156,11 @@ class LoadResult:
         """What the SLOs promise and the run did not keep, with both numbers; with the model where there are several."""
         return tuple(self._named(part, missed) for part in self.models for missed in part.missed_slo())
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and what the SLOs promise and so few requests cannot show; with the model where there are several."""
+        return (*self.notes, *(self._named(part, unshown) for part in self.models for unshown in part.unshown_slo()))
+
     def limits(self) -> tuple[str, ...]:
         """What limits each model, and what to try; with the model where there are several."""
         return tuple(self._named(part, part.limits()) for part in self.models)
@@ -176,7 +186,7 @@ class LoadResult:
             "valid": not self.invalid,
             "invalid": list(self.invalid),
             "complete": self.complete,
-            "notes": list(self.notes),
+            "notes": list(self.remarks),
             "measured_s": self.measured_s,
             "target_rate": self.target_rate,
             "rate": self.rate,

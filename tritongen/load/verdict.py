@@ -11,6 +11,8 @@ from tritongen.spec.traffic import Promises
 
 FEWEST_BEYOND = 10
 """A percentile with fewer samples beyond it moves from run to run by itself: the relative error of a count of n events is about 1/sqrt(n)."""
+_NONE_SEEN = 3.0
+"""Where none of n requests failed, the error rate is below 3/n with 95 % confidence: the rule of three, since (1 - 3/n)^n is about exp(-3)."""
 _LATE_US = 5000
 _LATE_PART = 0.01
 _FEWEST_LATE = 5
@@ -64,6 +66,27 @@ def broken(promises: Promises, latencies: Histogram, due: int, deadline_s: float
             yield f"{name}: {without}, and {limit:g} ms were promised"
         elif value > limit:
             yield f"{name} is {value:.2f} ms, and {limit:g} ms were promised{f' ({without})' if unanswered else ''}"
+
+
+def unshown(promises: Promises, due: int, error_rate: float) -> Iterator[str]:
+    """The promises that so few requests cannot show to be kept, in sentences with how many can.
+
+    Args:
+        promises: what was promised.
+        due: how many requests were due.
+        error_rate: the part of them that were not answered well. Where it breaks its promise, that is said elsewhere.
+    """
+    if not due:
+        return
+    for name in promises.percentiles:
+        if name.startswith("p") and is_thin(due, name):
+            enough = math.ceil(round(FEWEST_BEYOND * due / samples_beyond(due, name), 3))
+            few = f"of {due} requests fewer than {FEWEST_BEYOND} lie beyond it"
+            yield f"{name} is promised, and {few}, so that it differs from run to run by itself: send {enough:,}"
+    limit = promises.error_rate
+    if limit is not None and error_rate <= limit < _NONE_SEEN / due:
+        shown = f"an error rate of {limit:.3%} is promised, and even no error in {due} requests shows only a rate below {min(_NONE_SEEN / due, 1.0) * 100:.2g}%"
+        yield f"{shown}: send {math.ceil(_NONE_SEEN / limit):,}" if limit else f"{shown}: the more are sent, the less"
 
 
 def stopped(recorder: Recorder, begin_s: float, end_s: float) -> str:

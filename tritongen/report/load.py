@@ -33,7 +33,7 @@ def format_load(result: LoadResult) -> str:
     if any(row.is_thin("p99.99") for row in (whole, *stages, *models)):
         lines += ["", f"  * fewer than {FEWEST_BEYOND} samples lie beyond it, so that it differs from run to run by itself"]
     lines += ["", *(f"  {printable(sentence)}" for sentence in result.limits())]
-    lines += [f"  NOTE: {printable(note)}" for note in result.notes]
+    lines += [f"  NOTE: {printable(note)}" for note in result.remarks]
     lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]
     lines += [f"  SLO MISSED: {printable(reason)}" for reason in result.missed_slo()]
     if not result.complete and not result.trouble:

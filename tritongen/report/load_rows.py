@@ -54,8 +54,7 @@ class Row:
 
 def whole_row(result: LoadResult) -> Row:
     """The row of all requests."""
-    sent = sum(result.recorder.sent.values())
-    return Row("all", sent, sent + result.recorder.missed_in(), result.rate, result.error_rate, result.latencies())
+    return Row("all", sum(result.recorder.sent.values()), result.due, result.rate, result.error_rate, result.latencies())
 
 
 def stage_rows(result: LoadResult) -> list[Row]:

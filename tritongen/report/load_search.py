@@ -6,12 +6,25 @@ import json
 import math
 from typing import Any
 
-from tritongen.load.findmax import Found, Probe
+from tritongen.load.findmax import FEWEST_RUNS, MOST_RATES, Found, Probe
 from tritongen.load.recorder import summary
 from tritongen.load.result import SCHEMA_VERSION
 from tritongen.report.load import format_load, marked
 from tritongen.report.load_rows import whole_row
 from tritongen.report.text import printable
+
+
+def described_effort(first_rate: float, seconds: float, warmup_s: float) -> str:
+    """How long a search takes, in a sentence, before it begins."""
+    run_s = seconds + warmup_s
+    longest = f"after {MOST_RATES} rates ({_about(MOST_RATES * run_s)}) it ends"
+    more = "another run for each time that the rate has to be doubled or halved first, or that this machine was too slow"
+    begin = f"Searching from {first_rate:g} requests/s on, in runs of {run_s:g} s: {_about(FEWEST_RUNS * run_s)} for {FEWEST_RUNS} runs"
+    return f"{begin}, and {more}; {longest}."
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def format_probe(probe: Probe) -> str:
@@ -30,9 +43,12 @@ def described_search(found: Found) -> str:
     """What a search found, in a sentence."""
     runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
     broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
+    kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
     if not found.complete:
-        kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
         return f"The search was broken off after {runs}: until then {kept}. The highest rate is not known."
+    if found.nothing_due:
+        silent = f"at {found.probes[-1].rate:.3g} requests/s nothing was due in {found.probes[-1].result.measured_s:g} s"
+        return f"The search ended after {runs}, since {silent}: until then {kept}. The highest rate is not known; give a longer --duration."
     if not found.rate:
         return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
     end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""

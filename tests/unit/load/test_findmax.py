@@ -13,7 +13,7 @@ from tritongen.load.findmax import Found, Probe, find_max
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
-from tritongen.report.load_search import format_found, format_probe, found_json
+from tritongen.report.load_search import described_effort, format_found, format_probe, found_json
 from tritongen.spec.traffic import Promises
 
 CAPACITY = 200.0
@@ -175,3 +175,38 @@ def test_each_run_is_told_with_its_real_reasons():
     find_max(promising(p99=2000.0), first_rate=205, seconds=30, warmup_s=0, run=queue, tell=lambda probe: told.append(format_probe(probe)))
     assert "p99 grows while the rate is held" in told[0]
     assert told[-1].endswith("kept") or "grows" in told[-1]
+
+
+@pytest.mark.parametrize(
+    ("silent_run", "words"),
+    [(1, "at 40 requests/s nothing was due in 20 s: until then no rate had kept the SLO"), (5, "until then 160.0 requests/s kept the SLO, 320.0 did not")],
+    ids=["the first", "a bisection"],
+)
+def test_a_rate_at_which_nothing_is_due_ends_the_search_with_words(silent_run, words):
+    runs = itertools.count(1)
+    found = find_max(PLAN, first_rate=40, seconds=20, warmup_s=0, run=lambda plan: LoadResult(plan, Recorder()) if next(runs) == silent_run else queue(plan))
+    assert (len(found.probes), found.nothing_due, found.close) == (silent_run, True, False)
+    text = format_found(found)
+    assert words in text
+    assert "The highest rate is not known; give a longer --duration." in text
+
+
+def test_percentiles_of_a_run_that_stand_on_few_samples_are_marked_and_so_are_promises():
+    plan = LoadPlan((ModelLoad("m", slo=Promises({"p99": 50.0}, 0.0)),), "grpc://h:1")
+    told = []
+    found = find_max(plan, first_rate=10, seconds=2, warmup_s=0, run=queue, tell=lambda probe: told.append(format_probe(probe)))
+    assert all("p99 " in line and "* ms" in line for line in told)
+    text = format_found(found)
+    assert "NOTE: p99 is promised, and of" in text
+    assert "NOTE: an error rate of 0.000% is promised, and even no error in" in text
+    assert any("p99 is promised" in note for note in json.loads(found_json(found))["result"]["notes"])
+
+
+def test_a_run_without_answers_has_no_latency():
+    assert "p50 -   p99 -   p99.9 - ms" in format_probe(Probe(5.0, LoadResult(PLAN, Recorder()), ("nothing",), False))
+
+
+def test_how_long_it_takes_is_said_before_it_begins():
+    assert described_effort(50, 30, 5).startswith("Searching from 50 requests/s on, in runs of 35 s: 4 min for 6 runs, and another run")
+    assert "after 24 rates (14 min) it ends" in described_effort(50, 30, 5)
+    assert "in runs of 1.5 s: 9 s for 6 runs" in described_effort(50, 1, 0.5)

@@ -129,6 +129,27 @@ def test_a_reason_is_said_once_and_the_split_with_it():
         assert written.count("are spent in the queue") == 1
 
 
+@pytest.mark.parametrize(
+    ("slo", "notes"),
+    [
+        ("p99=20ms", ["p99 is promised, and of 100 requests fewer than 10 lie beyond it, so that it differs from run to run by itself: send 1,000"]),
+        ("p99.9=20ms", ["p99.9 is promised, and of 100 requests fewer than 10 lie beyond it, so that it differs from run to run by itself: send 10,000"]),
+        ("error_rate=1%", ["an error rate of 1.000% is promised, and even no error in 100 requests shows only a rate below 3%: send 300"]),
+        ("error_rate=0%", ["an error rate of 0.000% is promised, and even no error in 100 requests shows only a rate below 3%: the more are sent, the less"]),
+        ("p90=20ms,max=20ms,mean=20ms,error_rate=3%", []),
+    ],
+)
+def test_what_so_few_requests_cannot_show_is_said(slo, notes):
+    result = run(lambda due: "ok", slo=slo)
+    assert result.data()["notes"] == notes
+    for written in (format_load(result), load_page(result)):
+        assert ("differs from run to run by itself: send" in written, "even no error in 100" in written) == ("p99" in slo, bool(notes) and "error" in slo)
+
+
+def test_a_promise_about_errors_that_is_broken_needs_no_more_requests():
+    assert run(lambda due: "ok" if due else "failed", slo="error_rate=0.5%").data()["notes"] == []
+
+
 SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
 
 
