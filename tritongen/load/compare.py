@@ -13,6 +13,8 @@ from pydantic_core import from_json
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import InputError
+from tritongen.load.histogram import Histogram
+from tritongen.load.model_result import ModelResult
 from tritongen.load.recorder import summary
 from tritongen.load.result import SCHEMA_VERSION, LoadResult
 from tritongen.load.verdict import FEWEST_BEYOND, is_thin, samples_beyond
@@ -21,6 +23,9 @@ from tritongen.sources import read_text
 _LONGEST_VALUE = 80
 _MOST_PROBLEMS = 10
 _ABSENT = object()
+_MEASURES = ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max")
+_OF_A_MODEL = ("p50", "p99", "p99.9", "max")
+_LOOPS = {"open": "an open loop", "closed": "a closed loop"}
 
 
 class _Part(BaseModel):
@@ -28,17 +33,17 @@ class _Part(BaseModel):
 
 
 class EarlierLatency(_Part):
-    """Percentiles in milliseconds; None where nothing was answered."""
+    """Measures in milliseconds; None where nothing was answered."""
 
     count: int = Field(ge=0)
+    mean: float | None = Field(default=None, ge=0)
     p50: float | None = Field(default=None, ge=0)
     p90: float | None = Field(default=None, ge=0)
+    p95: float | None = Field(default=None, ge=0)
     p99: float | None = Field(default=None, ge=0)
     p99_9: float | None = Field(default=None, ge=0, alias="p99.9")
-
-    def measures(self) -> Mapping[str, float | None]:
-        """By their names in a result."""
-        return {"p50": self.p50, "p90": self.p90, "p99": self.p99, "p99.9": self.p99_9}
+    p99_99: float | None = Field(default=None, ge=0, alias="p99.99")
+    max: float | None = Field(default=None, ge=0)
 
 
 class EarlierServer(_Part):
@@ -51,6 +56,8 @@ class EarlierModel(_Part):
     """One model's part of the run."""
 
     model: str
+    error_rate: float = Field(ge=0, le=1)
+    latency_ms: EarlierLatency
     server: EarlierServer | None
 
 
@@ -61,6 +68,7 @@ class Earlier(_Part):
     started: str
     versions: dict[str, str]
     settings: dict[str, JsonValue]
+    loop: Literal["open", "closed"]
     valid: bool
     invalid: list[str]
     complete: bool
@@ -79,6 +87,7 @@ class Figure:
         unit: of both values: `/s`, `ms`, `%`, `rows`.
         earlier, now: the values; None where a run has none.
         note: why the difference says little; empty where it can be taken as it is.
+        model: whose it is, where there are several; empty for all together.
     """
 
     name: str
@@ -86,6 +95,12 @@ class Figure:
     earlier: float | None
     now: float | None
     note: str = ""
+    model: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, with the model's."""
+        return f"{self.name} of {self.model}" if self.model else self.name
 
     @property
     def change(self) -> float | None:
@@ -124,21 +139,23 @@ class Comparison:
 def read_earlier(path: Path) -> Earlier:
     """An earlier result from its JSON file; of a search with `--find-max`, the result of its best run.
 
-    Raises InputError: TG001 to TG003 where it is no readable text, TG422 with everything that is wrong where it is no result of a load test.
+    Raises InputError: TG001 to TG003 where it is no readable text; TG422 where it is no result of a load test, or with everything that is wrong with one.
     """
     text = read_text(path).text
     try:
         document = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         raise _refused(path, [f"this is no whole JSON document: {error}"]) from error
-    if isinstance(document, dict) and "probes" in document:
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA_VERSION:
+        raise _refused(path, [f"this is no result of a load test in version {SCHEMA_VERSION} of its schema"])
+    if "probes" in document:
         document = document.get("result")
         if document is None:
             raise _refused(path, ["this search kept no rate, so that it has no result to compare with"])
     try:
         return Earlier.model_validate(document)
     except ValidationError as error:
-        raise _refused(path, [_words(dict(problem)) for problem in error.errors(include_url=False, include_input=False)]) from error
+        raise _refused(path, list(_wrong(error))) from error
 
 
 def _refused(path: Path, messages: Sequence[str]) -> InputError:
@@ -146,31 +163,69 @@ def _refused(path: Path, messages: Sequence[str]) -> InputError:
     return InputError([Diagnostic("TG422", message, Location(str(path)), hint=hint) for message in messages[:_MOST_PROBLEMS]])
 
 
-def _words(problem: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in problem["loc"])
-    if place == "schema":
-        return f"this is no result of a load test in version {SCHEMA_VERSION} of its schema: its key 'schema' is missing or another"
-    where = f"'{place}'" if place else "the document"
-    return f"this is no whole result of a load test: {where}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"
+def _wrong(error: ValidationError) -> Iterator[str]:
+    """What is wrong, in sentences: all keys that are missing in one, since a file that lacks many is another thing."""
+    missing = []
+    for found in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, found["loc"])) or "the document"
+        if found["type"] == "missing":
+            missing.append(f"'{place}'")
+        else:
+            yield f"this is no whole result of a load test: '{place}': {found['msg'][:1].lower()}{found['msg'][1:]}"
+    if missing:
+        yield f"this is no whole result of a load test: it lacks {', '.join(missing[:_MOST_PROBLEMS])}"
 
 
 def compare(earlier: Earlier, path: Path, now: LoadResult) -> Comparison:
-    """An earlier result beside this one."""
-    latency = summary(now.latencies())
-    figures = [Figure("rate", "/s", earlier.rate, now.rate)]
-    for name, before in earlier.latency_ms.measures().items():
-        figures.append(Figure(name, "ms", before, latency.get(name), _thin(name, earlier.latency_ms.count, latency["count"])))
-    figures.append(Figure("errors", "%", earlier.error_rate * 100, now.error_rate * 100))
-    before_by_model = {part.model: part.server.average_batch for part in earlier.models if part.server}
-    for part in now.models:
-        name = f"average batch of {part.load.model}" if len(now.models) > 1 else "average batch"
-        figures.append(Figure(name, "rows", before_by_model.get(part.load.model) or None, (part.server.average_batch or None) if part.server else None))
-    notes = [f"the earlier run is not valid: {reason}" for reason in earlier.invalid]
-    notes += [] if earlier.complete else ["the earlier run did not come to its end"]
-    notes += [f"this run is not valid: {reason}" for reason in now.invalid]
-    notes += [] if now.complete else ["this run did not come to its end"]
+    """An earlier result beside this one: all requests together, and each model where there are several in either."""
+    figures = [
+        Figure("rate", "/s", earlier.rate, now.rate),
+        *_latencies(earlier.latency_ms, now.latencies(), _MEASURES),
+        Figure("errors", "%", earlier.error_rate * 100, now.error_rate * 100),
+    ]
+    before, after = {part.model: part for part in earlier.models}, {part.load.model: part for part in now.models}
+    names = [*after, *(name for name in before if name not in after)]
+    for name in names:
+        figures += _of_model(before.get(name), after.get(name), name if len(names) > 1 else "")
     differences = (*_differences(earlier.settings, now.settings, ""), *_differences(earlier.versions, dict(now.versions), "versions"))
-    return Comparison(str(path), earlier.started, tuple(figures), differences, tuple(notes))
+    return Comparison(str(path), earlier.started, tuple(figures), differences, tuple(_notes(earlier, now)))
+
+
+def _latencies(before: EarlierLatency | None, now: Histogram | None, names: Sequence[str], model: str = "") -> Iterator[Figure]:
+    """Measures of latencies; of a side that is None there is nothing, and nothing to be said of its samples."""
+    earlier = before.model_dump(by_alias=True) if before is not None else {}
+    later = summary(now) if now is not None else {}
+    for name in names:
+        note = _thin(name, earlier["count"], later["count"]) if name.startswith("p") and earlier and later else ""
+        yield Figure(name, "ms", earlier.get(name), later.get(name), note, model)
+
+
+def _of_model(before: EarlierModel | None, after: ModelResult | None, model: str) -> Iterator[Figure]:
+    """One model's figures; those of all requests are its own where it is the only one, for which `model` is empty."""
+    if model:
+        yield from _latencies(before.latency_ms if before else None, after.latencies() if after else None, _OF_A_MODEL, model)
+        yield Figure("errors", "%", before.error_rate * 100 if before else None, after.error_rate * 100 if after else None, model=model)
+    earlier, later = (side.server.average_batch or None if side is not None and side.server is not None else None for side in (before, after))
+    yield Figure("average batch", "rows", earlier, later, model=model)
+
+
+def _notes(earlier: Earlier, now: LoadResult) -> Iterator[str]:
+    """What stands against the comparison, in sentences."""
+    loop = "closed" if now.plan.users else "open"
+    if earlier.loop != loop:
+        yield (
+            f"the earlier run was {_LOOPS[earlier.loop]}, and this one is {_LOOPS[loop]}: a closed loop asks less of a slow server, so that latencies of one"
+            " are no measure for the other's"
+        )
+    models, own = [part.model for part in earlier.models], [part.load.model for part in now.models]
+    if set(models) != set(own):
+        yield f"the earlier run was of {', '.join(models)}, and this one is of {', '.join(own)}: what is of all requests is of other ones"
+    yield from (f"the earlier run is not valid: {reason}" for reason in earlier.invalid)
+    if not earlier.complete:
+        yield "the earlier run did not come to its end"
+    yield from (f"this run is not valid: {reason}" for reason in now.invalid)
+    if not now.complete:
+        yield "this run did not come to its end"
 
 
 def _thin(name: str, before: int, now: int) -> str:

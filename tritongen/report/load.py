@@ -115,10 +115,11 @@ def unanswered(result: LoadResult) -> str:
 def format_comparison(comparison: Comparison) -> str:
     """Both runs beside each other, what differs in their settings, and what stands against comparing them."""
     begun = f", begun {printable(comparison.started)}" if comparison.started else ""
-    lines = [f"compared with {printable(comparison.path)}{begun}", "", f"  {'':<16}{'earlier':>14}{'now':>14}{'change':>12}"]
+    width = max(14, *(len(printable(figure.title)) for figure in comparison.figures)) + 2
+    lines = [f"compared with {printable(comparison.path)}{begun}", "", f"  {'':<{width}}{'earlier':>14}{'now':>14}{'change':>12}"]
     for figure in comparison.figures:
         values = "".join(f"{formatted_figure(figure, value):>14}" for value in (figure.earlier, figure.now))
-        lines.append(f"  {figure.name:<16}{values}{formatted_change(figure):>12}{f'   {figure.note}' if figure.note else ''}")
+        lines.append(f"  {printable(figure.title):<{width}}{values}{formatted_change(figure):>12}{f'   {figure.note}' if figure.note else ''}")
     if comparison.differences:
         lines += ["", "  settings and versions that differ"]
         lines += [f"    {printable(entry.name)}: {printable(entry.earlier)}, now {printable(entry.now)}" for entry in comparison.differences]

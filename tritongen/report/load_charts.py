@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from tritongen.load.compare import Comparison
+from tritongen.load.compare import Figure as Compared
 from tritongen.load.findmax import Found
 from tritongen.load.histogram import Histogram, Samples
 from tritongen.load.model_result import ModelResult, measure
@@ -202,13 +203,18 @@ def _distribution(result: LoadResult, comparison: Comparison | None) -> Figure:
     histogram = result.latencies()
     lines = [Series("this run", distribution(histogram))]
     if comparison is not None:
-        earlier = [(float(figure.name[1:]), figure.earlier) for figure in comparison.figures if figure.unit == "ms" and figure.earlier]
+        earlier = [(float(figure.name[1:]), figure.earlier) for figure in comparison.figures if _is_percentile(figure) and figure.earlier]
         lines.append(Series("the earlier run", earlier, marked=True))
     values = [value for line in lines for _, value in line.points if value]
     x = tail("percentile", math.log10(histogram.count))
     picture = line_chart("Latency by percentile", x, _latency_scale(values), lines, limits=_promises(result))
     words = "Each step of the lower scale is ten times rarer than the one before; the line ends at the slowest request."
     return Figure("Latency by percentile", picture, [line.name for line in lines] if len(lines) > 1 else [], words)
+
+
+def _is_percentile(figure: Compared) -> bool:
+    """Whether it is a percentile of all requests."""
+    return figure.unit == "ms" and figure.name.startswith("p") and not figure.model
 
 
 def _throughput(result: LoadResult) -> Figure:

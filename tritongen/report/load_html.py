@@ -103,7 +103,7 @@ def _compared(comparison: Comparison | None) -> dict[str, Any] | None:
         return None
 
     def row(figure: Compared) -> tuple[str, str, str, str, str]:
-        return figure.name, formatted_figure(figure, figure.earlier), formatted_figure(figure, figure.now), formatted_change(figure), figure.note
+        return printable(figure.title), formatted_figure(figure, figure.earlier), formatted_figure(figure, figure.now), formatted_change(figure), figure.note
 
     return {
         "path": printable(comparison.path),

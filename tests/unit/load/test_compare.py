@@ -14,6 +14,8 @@ from tritongen.load.verdict import is_thin
 from tritongen.report.load import format_comparison
 from tritongen.report.load_search import found_json
 
+MEASURES = ["mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"]
+
 
 @pytest.fixture
 def kept(tmp_path):
@@ -34,7 +36,7 @@ def compared(path, now):
 def test_a_run_beside_itself_has_no_difference(kept):
     result = load_results.make("50:4s,100:4s")
     comparison = compared(kept(result), result)
-    assert [figure.name for figure in comparison.figures] == ["rate", "p50", "p90", "p99", "p99.9", "errors", "average batch"]
+    assert [figure.name for figure in comparison.figures] == ["rate", *MEASURES, "errors", "average batch"]
     assert all(figure.change == 0 and figure.earlier == pytest.approx(figure.now) for figure in comparison.figures)
     assert (comparison.differences, comparison.notes) == ((), ())
 
@@ -54,7 +56,7 @@ def test_a_slower_run_is_slower_by_its_factor(kept):
 def test_a_percentile_with_few_samples_beyond_it_has_a_note(kept):
     comparison = compared(kept(load_results.make("500:10s", errors=0)), load_results.make("100:5s", errors=0))
     notes = {figure.name: figure.note for figure in comparison.figures if figure.note}
-    assert list(notes) == ["p99", "p99.9"]
+    assert list(notes) == ["p99", "p99.9", "p99.99"]
     assert notes["p99"] == "fewer than 10 samples beyond it (50 earlier, 5 now)"
     assert notes["p99"] in format_comparison(comparison)
 
@@ -125,11 +127,14 @@ def changed(**changes):
         (changed()[:500], "no whole JSON document"),
         ("[" * 100_000, "no whole JSON document"),
         ('{"schema": NaN}', "no whole JSON document"),
-        ("{}", "its key 'schema' is missing"),
-        ("[1]", "the document"),
-        ("7", "the document"),
-        ("null", "the document"),
-        (changed(schema=2), "version 1 of its schema"),
+        ("{}", "no result of a load test in version 1"),
+        ("[1]", "no result of a load test in version 1"),
+        ("7", "no result of a load test in version 1"),
+        ("null", "no result of a load test in version 1"),
+        ('{"probes": []}', "no result of a load test in version 1"),
+        (changed(schema=2), "no result of a load test in version 1"),
+        ('{"schema": 1, "name": "another thing"}', "it lacks 'started', 'versions', "),
+        ('{"schema": 1, "probes": [], "result": 5}', "'the document'"),
         (changed(rate=-1), "'rate'"),
         (changed(rate="fast"), "'rate'"),
         (changed(rate=True), "'rate'"),
@@ -147,7 +152,7 @@ def test_a_damaged_or_foreign_file_is_said(kept, text, words):
         read_earlier(kept(text))
     assert words in str(caught.value)
     assert str(caught.value).count("earlier.json") == len(caught.value.diagnostics)
-    assert all(diagnostic.hint for diagnostic in caught.value.diagnostics)
+    assert [bool(diagnostic.hint) for diagnostic in caught.value.diagnostics] == [True]
 
 
 def test_everything_that_is_wrong_is_said_at_once(kept):
@@ -166,7 +171,19 @@ def test_hostile_words_do_not_reach_the_terminal(kept):
     assert "\\x1b[31mred" in text
 
 
-def test_each_of_several_models_has_its_batches_beside_the_earlier_ones(kept):
-    figures = {figure.name: figure for figure in compared(kept(load_results.several("a", "b", "c")), load_results.several("a", "d", "c")).figures}
-    assert figures["average batch of a"].change == 0
+def test_each_of_several_models_stands_beside_itself(kept):
+    comparison = compared(kept(load_results.several("a", "b", "c")), load_results.several("a", "d", "c"))
+    figures = {figure.title: figure for figure in comparison.figures}
+    assert [figures[f"{name} of a"].change for name in ("p50", "p99", "p99.9", "max", "errors", "average batch")] == [0] * 6
     assert (figures["average batch of d"].earlier, figures["average batch of d"].now) == (None, pytest.approx(2.4))
+    assert (figures["errors of b"].earlier, figures["errors of b"].now) == (pytest.approx(2), None)
+    assert figures["p50 of d"].now == pytest.approx(figures["p50"].now, rel=0.2)
+    text = format_comparison(comparison)
+    assert "NOTE: the earlier run was of a, b, c, and this one is of a, d, c" in text
+    assert next(line for line in text.splitlines() if line.startswith("  p99 of d ")).split()[3:] == ["-", *f"{figures['p99 of d'].now:.3f} ms -".split()]
+
+
+def test_loops_of_two_kinds_are_no_measure_for_each_other(kept):
+    closed, opened = load_results.closed(), load_results.make()
+    assert "was a closed loop, and this one is an open loop" in compared(kept(closed), opened).notes[0]
+    assert "was an open loop, and this one is a closed loop" in compared(kept(opened), closed).notes[0]
