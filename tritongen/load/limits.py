@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tritongen.load.serverside import ServerSide
 
-_REJECTED = 0.01
+_MANY = 0.01
+"""Of the requests that were due: fewer that failed change no mean."""
 _FULL = 0.8
 _ALONE = 1.5
 _SENDER = 0.5
@@ -37,10 +38,9 @@ class Measured:
         server: what the server counted; None where it did not say.
         facts: what was known before; None where it is not.
         protocol: `http` or `grpc`.
-        late_ms: how late requests were sent on average.
+        late_ms: how late half of the requests were sent, or later. A mean may be that of a single hiccup.
         due: requests that were due.
-        answered: those that were answered well.
-        rejected: those that the server turned away.
+        counts: those that were sent, by outcome.
     """
 
     split: Mapping[str, float]
@@ -49,16 +49,26 @@ class Measured:
     protocol: str
     late_ms: float
     due: int
-    answered: int
-    rejected: int
+    counts: Mapping[str, int]
+
+
+_FAILED = {
+    "rejected": "the model's queue is full, or they waited too long in it, at this rate",
+    "deadline": "no answer came in time: the server is too slow at this rate, or stands still",
+    "connection": "the connection could not be made, or broke: look at the server's log",
+    "never sent": "too many were under way without an answer, or a sender died",
+    "gone": "the model was unloaded during the run, or the server was ending",
+    "invalid": "the model does not take them: what is sent must be changed",
+    "hollow": "what answers is not Triton, or names no output",
+    "failed": "the server's log says more",
+}
+"""What each kind of failure means; what was under way when a run was broken off is none."""
 
 
 def what_limits(found: Measured) -> str:
-    """A sentence with the figures, and one with what to try for the largest of them."""
-    said = []
-    if found.rejected > _REJECTED * found.due:
-        said.append(f"The server turned away {found.rejected} of {found.due} requests: its queue is full, or they waited too long in it, at this rate.")
-    if not found.answered:
+    """What failed, where that is much; a sentence with the figures, and one with what to try for the largest of them."""
+    said = _failures(found)
+    if not found.counts.get("ok"):
         return " ".join([*said, "Nothing was answered well, so that there is no time to be split."])
     if not found.split:
         return " ".join([*said, "The server did not say where its time went."])
@@ -75,6 +85,16 @@ def what_limits(found: Measured) -> str:
     largest = max(parts, key=lambda name: parts[name])
     advice = {"queue": _queue(found), "compute": _compute(found), "outside": _outside(found, parts["outside"])}
     return " ".join([*said, advice[largest]])
+
+
+def _failures(found: Measured) -> list[str]:
+    """A sentence about the most frequent kinds of failure, where many requests failed: the time of the others matters less."""
+    missed = found.due - sum(found.counts.values())
+    kinds = {outcome: count for outcome, count in {**found.counts, "never sent": missed}.items() if outcome in _FAILED and count}
+    if sum(kinds.values()) <= _MANY * found.due:
+        return []
+    said = [f"{count} {outcome} ({_FAILED[outcome]})" for outcome, count in sorted(kinds.items(), key=lambda kind: -kind[1])]
+    return [f"{sum(kinds.values())} of {found.due} requests got no good answer: {'; '.join(said)}."]
 
 
 def _batch(found: Measured) -> tuple[float, int] | None:
@@ -110,7 +130,8 @@ def _compute(found: Measured) -> str:
 
 def _outside(found: Measured, outside_ms: float) -> str:
     if found.late_ms > _SENDER * outside_ms:
-        return f"This machine sent requests {found.late_ms:.2f} ms late on average, which is most of that: add --processes, or send from another machine."
+        late = f"This machine sent half of the requests {found.late_ms:.2f} ms late or more, which is most of that"
+        return f"{late}: add --processes, or send from another machine."
     nearer = "a client nearer to the server, or with more CPU"
     if found.facts is None:
         return f"The way there and back over {found.protocol} and the work on both ends take most of it: {nearer}."

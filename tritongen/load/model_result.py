@@ -93,10 +93,7 @@ class ModelResult:
     def limits(self) -> str:
         """One sentence about what limits the model, and what to try."""
         protocol = next((key.protocol for key in self.recorder.histograms if key.model == self.load.model), "")
-        late_ms = measure(self.recorder.late, "mean")
-        return what_limits(
-            Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts.get("ok", 0), self.counts.get("rejected", 0))
-        )
+        return what_limits(Measured(self.split(), self.server, self.facts, protocol, measure(self.recorder.late, "p50"), self.due, self.counts))
 
     def data(self, *, whole: bool) -> dict[str, Any]:
         """The part as plain data; no promise counts as kept by a run that is not `whole`: valid, and complete."""

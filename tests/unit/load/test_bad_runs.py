@@ -102,6 +102,7 @@ def test_ctrl_c_a_server_that_dies_and_a_rate_that_cannot_be_made(load, tmp_path
 RIGHT = page(200, {"model_name": "right", "outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 1], "data": [0.0]}]})
 FAULTS = {
     "right": RIGHT,
+    "gone": page(404, {"error": "Request for unknown model: 'gone' has no available versions"}),
     "hollow": page(200, {}),
     "empty": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "garbage": b"garbage\r\n\r\n",
@@ -156,6 +157,7 @@ def test_each_way_to_answer_wrongly_is_an_error_of_its_kind_and_breaks_the_promi
     kinds = {part.load.model: set(part.counts) for part in result.models}
     assert kinds == {
         "right": {"ok"},
+        "gone": {"gone"},
         "hollow": {"hollow"},
         "empty": {"hollow"},
         "garbage": {"connection"},

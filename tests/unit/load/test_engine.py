@@ -211,8 +211,8 @@ def test_the_report_on_several_models_has_a_line_for_each():
     assert [line.split()[:2] for line in text.splitlines() if line.startswith(("  a  ", "  b  "))] == [["a", "200"], ["b", "200"], ["a", "average"]]
     for words in (
         "8 x a: rejected: full",
-        "a: The server turned away 8 of 200 requests",
-        "b: The server turned away 4 of 200 requests",
+        "a: 8 of 200 requests got no good answer: 8 rejected",
+        "b: 4 of 200 requests got no good answer: 4 rejected",
         "the SLO of b: p90 30 ms, errors 50.000%, from slo of b (spec.yaml:3:1)",
     ):
         assert words in text, words

@@ -153,9 +153,9 @@ def test_a_promise_about_errors_that_is_broken_needs_no_more_requests():
 SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
 
 
-def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, answered=80, rejected=0, split=None, **changes):
+def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, **changes):
     server = ServerSide(100, 0, int(100 * batch), 100, {}, {})
-    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, 100, answered, rejected))
+    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, due, counts or {"ok": due}))
 
 
 @pytest.mark.parametrize(
@@ -167,13 +167,18 @@ def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, answered=80,
         ({"queue": 9.0}, "More instances let fewer requests wait."),
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "with 1.2 rows at a time of 8"),
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 6}, "The model itself takes most of it: a faster precision"),
-        ({"outside": 9.0, "late_ms": 8.0}, "This machine sent requests 8.00 ms late on average"),
+        ({"outside": 9.0, "late_ms": 8.0}, "This machine sent half of the requests 8.00 ms late or more"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_915_200)}, "Each request carries 4.92 MB over grpc"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
         ({"outside": 9.0}, "The way there and back over grpc"),
-        ({"rejected": 20}, "The server turned away 20 of 100 requests"),
-        ({"rejected": 20, "split": {}}, "The server turned away 20 of 100 requests"),
-        ({"split": {}, "answered": 0}, "Nothing was answered well"),
+        ({"counts": {"ok": 80, "rejected": 20}}, "20 of 100 requests got no good answer: 20 rejected (the model's queue is full"),
+        ({"counts": {"ok": 80, "rejected": 20}, "split": {}}, "20 of 100 requests got no good answer: 20 rejected (the model's queue is full"),
+        ({"counts": {"ok": 50, "gone": 10, "connection": 30}}, "50 of 100 requests got no good answer: 30 connection (the connection could not be made, or"),
+        (
+            {"counts": {"ok": 50, "gone": 30}},
+            "50 of 100 requests got no good answer: 30 gone (the model was unloaded during the run, or the server was ending); 20 never",
+        ),
+        ({"counts": {"failed": 100}, "split": {}}, "Nothing was answered well"),
         ({"split": {}}, "The server did not say where its time went."),
     ],
 )
@@ -181,6 +186,24 @@ def test_what_limits_a_run_follows_from_what_was_measured(arguments, words):
     said = limited(**arguments)
     assert words in said
     assert "gRPC" not in said
+
+
+@pytest.mark.parametrize("counts", [{"ok": 100}, {"ok": 99, "failed": 1}, {"ok": 90, "unfinished": 10}])
+def test_few_failures_do_not_stand_first(counts):
+    assert limited(counts=counts).startswith("Of 3.20 ms on average")
+    assert limited(counts={"ok": 98, "failed": 2}).startswith("2 of 100 requests got no good answer")
+
+
+@pytest.mark.parametrize(("late", "blamed"), [(1, False), (8, True)])
+def test_one_hiccup_of_ten_is_not_what_limits_a_run(late, blamed):
+    """Of ten requests, one or eight are sent 200 ms late, which is most of their mean latency."""
+    made = run(lambda due: "ok", seconds=1)
+    recorder = Recorder()
+    for index in range(10):
+        late_s = 0.2 if index < late else 0.0
+        recorder.add(Key("m", "http", 0, "ok"), index / 10, 0.005 + late_s, late_s)
+    limits = dataclasses.replace(made, recorder=recorder, servers={"m": load_results.SERVER}).limits()
+    assert ("This machine sent half of the requests" in limits[0]) == blamed
 
 
 def test_a_good_answer_after_the_deadline_is_too_late():

@@ -51,7 +51,7 @@ def test_an_answer_may_end_its_connection(answer):
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [(400, "invalid"), (401, "invalid"), (403, "invalid"), (404, "invalid"), (501, "invalid"), (503, "rejected"), (500, "failed"), (302, "failed")],
+    [(400, "invalid"), (401, "invalid"), (403, "invalid"), (404, "gone"), (501, "invalid"), (503, "rejected"), (500, "failed"), (302, "failed")],
 )
 def test_an_error_of_triton_is_told_in_its_words(status, outcome):
     (answer,), _ = exchange(answering(http_error(status, "exceeds maximum queue size")))
@@ -219,7 +219,7 @@ def test_answers_do_not_depend_on_how_they_are_split(cuts):
         ("200", 7, "ok"),
         ("503", len(b'{"error": "full"}'), "rejected"),
         ("200", 300, "ok"),
-        ("404", 0, "invalid"),
+        ("404", 0, "gone"),
         ("200", 0, "ok"),
     ]
     assert connections == 1

@@ -38,7 +38,7 @@ def test_answers_find_their_requests_in_any_order():
     [
         ({"grpc-status": "14", "grpc-message": "queue%20full%3A 100%25"}, "rejected", "UNAVAILABLE", "queue full: 100%"),
         ({"grpc-status": "3", "grpc-message": "unexpected shape"}, "invalid", "INVALID_ARGUMENT", "unexpected shape"),
-        ({"grpc-status": "5"}, "invalid", "NOT_FOUND", ""),
+        ({"grpc-status": "5"}, "gone", "NOT_FOUND", ""),
         ({"grpc-status": "13", "grpc-message": "h%C3%A9 %zz"}, "failed", "INTERNAL", "hé %zz"),
         ({"grpc-status": "4"}, "deadline", "DEADLINE_EXCEEDED", ""),
         ({"grpc-status": "16"}, "invalid", "UNAUTHENTICATED", ""),
@@ -59,7 +59,7 @@ def test_a_status_is_told_in_the_servers_words(trailers, outcome, status, words,
     assert words in answer.error
 
 
-@pytest.mark.parametrize(("http", "outcome"), [("503", "rejected"), ("502", "connection"), ("404", "invalid"), ("500", "failed")])
+@pytest.mark.parametrize(("http", "outcome"), [("503", "rejected"), ("502", "connection"), ("404", "gone"), ("500", "failed")])
 def test_a_proxys_answer_without_grpc_is_told_by_its_http_status(http, outcome):
     for more in ({}, {"grpc-status": "0"}):
         (answer,), _ = exchange(once(lambda peer, number, more=more: peer.trailers(number, {":status": http, **more})))

@@ -13,12 +13,14 @@ from tritongen.client.calls import CallFailed, Status
 
 class Outcome(str, enum.Enum):
     """What became of a request, in one vocabulary for both protocols. `HOLLOW` is what a load test makes of a good answer without outputs,
-    and `UNFINISHED` a request that was under way when the test was broken off.
+    and `UNFINISHED` a request that was under way when the test was broken off. `GONE`: the server does not know the model, which it knew when the test
+    began: it was unloaded, or the server is ending.
     """
 
     OK = "ok"
     REJECTED = "rejected"
     INVALID = "invalid"
+    GONE = "gone"
     FAILED = "failed"
     DEADLINE = "deadline"
     CONNECTION = "connection"
@@ -28,7 +30,7 @@ class Outcome(str, enum.Enum):
 
 OUTCOMES: Mapping[Status, Outcome] = {
     Status.INVALID: Outcome.INVALID,
-    Status.NOT_FOUND: Outcome.INVALID,
+    Status.NOT_FOUND: Outcome.GONE,
     Status.UNSUPPORTED: Outcome.INVALID,
     Status.DENIED: Outcome.INVALID,
     Status.UNAVAILABLE: Outcome.REJECTED,
@@ -37,7 +39,10 @@ OUTCOMES: Mapping[Status, Outcome] = {
     Status.CONNECTION: Outcome.CONNECTION,
     Status.STRANGER: Outcome.CONNECTION,
 }
-"""What the client's statuses mean for a load test: everything that the request itself must be changed for is `invalid`, and a full queue is `rejected`."""
+"""What the client's statuses mean for a load test: everything that the request itself must be changed for is `invalid`, and a full queue is `rejected`.
+
+A model that is not there from the beginning is refused before anything is sent; one that is not found later has gone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
