@@ -11,7 +11,7 @@ import click
 from tritongen import __version__
 from tritongen.cli.load_live import LiveLine
 from tritongen.cli.load_machines import MachineOptions, machine_options
-from tritongen.cli.load_options import metrics_page, microseconds, read, shapes
+from tritongen.cli.load_options import metrics_page, microseconds, read, shapes, source
 from tritongen.cli.load_output import LoadOutput
 from tritongen.cli.options import SPEC, OutputPath
 
@@ -104,7 +104,7 @@ def command(
         "arrivals": read("parse_arrivals", arrivals),
         "batch_mix": read("parse_batch_mix", batch_mix),
         "shape_mix": shapes(shape_mix),
-        "data": data,
+        "data": source(data),
         "pool": pool,
         "slo": read("parse_slo", slo),
         "deadline_us": microseconds(deadline, "--deadline"),

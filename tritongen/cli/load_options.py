@@ -61,3 +61,10 @@ def shapes(entries: Sequence[str]) -> dict[str, Any] | None:
             raise click.UsageError(f"--shape-mix names the input {name!r} twice: write its sizes in one, {name}=3x48x320:70%,3x48x640:30%")
         mixes[name] = read("parse_shape_mix", text)
     return mixes or None
+
+
+def source(data: str | None) -> str | None:
+    """Where inputs come from, as it was given. Raises UsageError for an empty text, as a variable of the shell leaves it that is not set."""
+    if data == "":
+        raise click.UsageError("--data is empty: write random, or the path of a file or a folder, or leave it out")
+    return data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,8 +47,21 @@ class _Given:
     values: dict[str, Array] = field(default_factory=dict)
 
 
-def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> list[Mapping[str, Array]]:
-    """The requests to one model, in the order in which they are sent round and round: arrays by input name.
+@dataclass(frozen=True)
+class Payloads:
+    """The requests to one model.
+
+    Attributes:
+        requests: arrays by input name, in the order in which they are sent round and round.
+        left_out: what the files that were given have not, in sentences.
+    """
+
+    requests: Sequence[Mapping[str, Array]]
+    left_out: tuple[str, ...] = ()
+
+
+def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> Payloads:
+    """The requests to one model.
 
     Sizes that neither the mixes nor the files give are those of the model's own warmup; values that the config carries stand for inputs that have no sample.
     Raises InputError: TG420 where sizes are missing or mixes do not fit, TG423 where data does not; InvalidInput where a request does not fit the model.
@@ -71,7 +85,15 @@ def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> list[Mapping[
             raise _too_large(plan, meta, len(pool) - 1)
     if read.problems:
         raise InputError(read.problems[:_MOST_PROBLEMS])
-    return pool
+    return Payloads(pool, _left_out(load, meta, given))
+
+
+def _left_out(load: ModelLoad, meta: ModelMeta, given: _Given) -> tuple[str, ...]:
+    """The inputs of which neither `data`, where it names files, nor the samples have anything, in a sentence."""
+    unknown = [tensor.name for tensor in meta.inputs if tensor.name not in given.items and tensor.name not in given.values]
+    if load.data in ("", RANDOM) or not unknown:
+        return ()
+    return (f"{load.data} has nothing for {', '.join(unknown)} of {load.model}: random values were sent",)
 
 
 def _too_large(plan: LoadPlan, meta: ModelMeta, fit: int) -> InputError:
@@ -149,6 +171,8 @@ def _data(load: ModelLoad, meta: ModelMeta) -> dict[str, Sequence[Item]]:
     if load.data in ("", RANDOM):
         return {}
     path = Path(load.data)
+    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
+        raise SampleError(f"there is no file or folder {path}")
     wanted = {tensor.name: Wanted(tensor.name, tensor.dtype, meta.item_shape(tensor)) for tensor in meta.inputs}
     files = {name: SampleFiles.model_validate({**_keys(load.samples.get(name)), "files": str(path)}) for name in wanted}
     if path.suffix == ".npz":
@@ -194,7 +218,7 @@ def _different_numbers(meta: ModelMeta, items: Mapping[str, Sequence[Item]]) -> 
     return [_unfit(meta, f"the inputs have different numbers of items: {have}", "give every input as many, or a single one for all requests")]
 
 
-def _unfit(meta: ModelMeta, message: str, hint: str = "correct the files, or how the spec's `samples` has them read") -> Diagnostic:
+def _unfit(meta: ModelMeta, message: str, hint: str = "correct the path, the files, or how the spec's `samples` has them read") -> Diagnostic:
     return Diagnostic("TG423", message, hint=hint, consequence="nothing was sent", model=meta.name)
 
 

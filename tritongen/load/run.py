@@ -146,8 +146,10 @@ def _prepared(client: Client, plan: LoadPlan, machines: Machines) -> tuple[dict[
     for load in plan.models:
         try:
             meta = client.meta(load.model, load.version)
-            pool = make_pool(plan, load, meta)
-            found[load.model] = ModelFacts(meta.max_batch_size, sum(array_bytes(array) for arrays in pool for array in arrays.values()) / len(pool))
+            payloads = make_pool(plan, load, meta)
+            size = sum(array_bytes(array) for arrays in payloads.requests for array in arrays.values())
+            found[load.model] = ModelFacts(meta.max_batch_size, size / len(payloads.requests))
+            left_out += payloads.left_out
         except InputError as error:
             problems += error.diagnostics
     if problems:

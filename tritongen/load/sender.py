@@ -83,7 +83,7 @@ class Sender:
         allow_connections(self.plan, self._users)
         async with open_pool(parse_url(self.plan.url), limit=self._most) as pool:
             for load, meta in zip(self.plan.models, metas, strict=True):
-                payloads = make_pool(self.plan, load, meta)
+                payloads = make_pool(self.plan, load, meta).requests
                 inputs = (tuple((meta.inputs_by_name[name], array) for name, array in arrays.items()) for arrays in payloads)
                 self._prepared.append(itertools.cycle([pool.prepare(Infer(load.model, load.version, one)) for one in inputs]))
             del payloads

@@ -170,6 +170,9 @@ class Scenario(Traffic, json_schema_extra={"examples": [{"rate": 200, "duration"
             raise problem(f"{key} is 0", hint=f"write the time with its unit, such as {key}: 10s")
         if value and (wrong := too_long(value / 1e6, key)):
             raise problem(wrong, hint=f"write a shorter one, such as {key}: 10s")
+        if key == "duration" and info.data.get("stages") is not None:
+            message = "duration is given, and so is stages, which have their own durations"
+            raise problem(message, code="TG015", hint="keep one of them", beside=("stages",))
         return value
 
     @field_validator("arrivals")

@@ -25,6 +25,7 @@ NOBODY = ["load", "m", "-u", "grpc://127.0.0.1:1"]
         (["--slo", "p99=1ms,p99=2ms"], "'p99' stands twice"),
         (["--users", "2", "--arrivals", "constant"], "in a closed loop a request is sent when the one before was answered"),
         (["--rate", "5", "--arrivals", "trace:t"], "a trace says itself when each request is due"),
+        (["--data", ""], "--data is empty: write random, or the path"),
         (["--batch-mix", "1:70%,8:0.3"], "are percentages and some are not"),
     ],
 )

@@ -26,7 +26,7 @@ TWO = meta_of(("ids", "INT64", [2]), ("mask", "INT64", [2]))
 
 def pool_of(meta, *, pool=8, seed=0, **load):
     model = ModelLoad("m", **load)
-    return make_pool(LoadPlan((model,), "grpc://h:1", pool=pool, seed=seed), model, meta)
+    return make_pool(LoadPlan((model,), "grpc://h:1", pool=pool, seed=seed), model, meta).requests
 
 
 def problems(meta, **load):
@@ -65,6 +65,25 @@ def test_data_without_any_item_is_refused(kind, tmp_path):
     ((code, message),) = problems(NUMBERS, data=str(path))
     assert code == "TG423"
     assert "holds no item" in message
+
+
+@pytest.mark.parametrize("data", ["gone", "gone.npz", "gone.npy", "gone.txt", "gone/deeper", "x" * 5000, "nul\0"])
+@pytest.mark.parametrize("meta", [NUMBERS, TWO], ids=["one input", "two"])
+def test_data_that_is_not_there_is_said_whatever_it_would_be(data, meta, tmp_path):
+    ((code, message),) = problems(meta, data=f"{tmp_path}/{data}")
+    assert (code, message) == ("TG423", f"there is no file or folder {tmp_path}/{data}")
+
+
+def test_inputs_that_the_data_does_not_have_are_said(tmp_path):
+    path = tmp_path / "half.npz"
+    np.savez(path, ids=np.zeros((3, 2), np.int64))
+
+    def left_out(**load):
+        model = ModelLoad("m", **load)
+        return make_pool(LoadPlan((model,), "grpc://h:1", pool=2), model, TWO).left_out
+
+    assert left_out(data=str(path)) == (f"{path} has nothing for mask of m: random values were sent",)
+    assert left_out(data=str(path), samples={"mask": [1, 1]}) == left_out() == left_out(data="random") == ()
 
 
 def test_the_rows_of_a_batch_are_different_items(numbers):

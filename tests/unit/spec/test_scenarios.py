@@ -57,6 +57,7 @@ def test_short_forms(folder):
         ("models: [a], batch_mix: [1:70%, 8:0.3]", "TG011", "[1:70%", "some parts of '1:70%,8:0.3' are percentages and some are not"),
         ("stages: [100:30s, soon]", "TG011", "[100:30s", "'soon' is no stage: 'soon' is no number of requests a second"),
         ("stages: []", "TG010", "[]", "got an empty list"),
+        ("stages: 50:1s, duration: 5s", "TG015", "5s", "duration is given, and so is stages, which have their own durations"),
         ("duration: 0s", "TG011", "0s", "duration is 0"),
         ("duration: 10", "TG012", "10", "has no unit"),
         ("arrivals: soon", "TG011", "soon", "'soon' are no arrivals"),
