@@ -11,7 +11,7 @@ import click
 from tritongen import __version__
 from tritongen.cli.load_live import LiveLine
 from tritongen.cli.load_machines import MachineOptions, machine_options
-from tritongen.cli.load_options import metrics_page, microseconds, read, shapes, source
+from tritongen.cli.load_options import metrics_page, microseconds, not_empty, read, shapes
 from tritongen.cli.load_output import LoadOutput
 from tritongen.cli.options import SPEC, OutputPath
 
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 @click.command("load")
 @click.argument("target", metavar="SPEC|MODEL", required=False)
-@click.option("--scenario", default="", help="The load test of the spec that is run. Default: the only one.")
-@click.option("--model", default="", help="A model of the spec, in place of a scenario.")
-@click.option("-u", "--url", default="", help="The server: grpc://host:8001 or http://host:8000 (grpcs:// and https:// for TLS). Default: this machine, gRPC.")
+@click.option("--scenario", callback=not_empty, help="The load test of the spec that is run. Default: the only one.")
+@click.option("--model", callback=not_empty, help="A model of the spec, in place of a scenario.")
+@click.option(
+    "-u", "--url", callback=not_empty, help="The server: grpc://host:8001 or http://host:8000 (grpcs:// and https:// for TLS). Default: this machine, gRPC."
+)
 @click.option("--rate", help="Requests a second, whether or not earlier ones were answered. Default: 50.")
 @click.option("--users", type=click.IntRange(min=1), help="A closed loop instead: so many requests under way, each sent when the one before was answered.")
 @click.option("--stages", help="Rates after one another: RATE:DURATION, or FROM-TO:DURATION for a ramp, such as 100:30s,100-400:1m.")
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--data",
+    callback=not_empty,
     help="Inputs: random, an .npz file, or a folder with NAME.npy or a folder NAME of pictures, recordings, texts or arrays for each."
     " Default: the spec's samples.",
 )
@@ -48,16 +51,16 @@ if TYPE_CHECKING:
 @click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not. Default: what the spec promises.")
 @click.option("--deadline", help="When a request is given up, from its scheduled instant. Default: 10s.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of arrivals, random inputs and the order of files. Default: 0.")
-@click.option("--metrics-url", default="", callback=metrics_page, help="The server's metrics page. Default: port 8002 of its host.")
+@click.option("--metrics-url", callback=metrics_page, help="The server's metrics page. Default: port 8002 of its host.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is printed.")
 @click.option("-o", "--output", type=OutputPath(), help="File to write the result to, as JSON (docs/load_result.schema.json).")
 @click.option("--html", type=OutputPath(), help="File to write a report with charts to, which needs no network.")
 @click.option("--compare", type=SPEC, metavar="FILE.json", help="An earlier result (-o), shown beside this one. The exit code does not depend on it.")
 def command(
     target: str | None,
-    scenario: str,
-    model: str,
-    url: str,
+    scenario: str | None,
+    model: str | None,
+    url: str | None,
     rate: str | None,
     users: int | None,
     stages: str | None,
@@ -104,13 +107,13 @@ def command(
         "arrivals": read("parse_arrivals", arrivals),
         "batch_mix": read("parse_batch_mix", batch_mix),
         "shape_mix": shapes(shape_mix),
-        "data": source(data),
+        "data": data,
         "pool": pool,
         "slo": read("parse_slo", slo),
         "deadline_us": microseconds(deadline, "--deadline"),
         "seed": seed,
     }
-    plan = _plan(target, scenario, model, url, {name: value for name, value in given.items() if value is not None}, find_max=find_max)
+    plan = _plan(target, scenario or "", model or "", url or "", {name: value for name, value in given.items() if value is not None}, find_max=find_max)
     outputs = LoadOutput.prepare(form, output, html, compare)
     where.announce()
     if find_max:

@@ -36,11 +36,19 @@ def microseconds(text: str | None, option: str, *, zero: bool = False) -> int | 
     return length
 
 
-def metrics_page(_context: click.Context, _option: click.Parameter, url: str) -> str:
-    """The address of a metrics page, as it was given. Raises UsageError for what is none."""
+def not_empty(_context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """What was given; None where nothing was. Raises UsageError for an empty text, as a variable of the shell leaves it that is not set."""
+    if text == "":
+        raise click.UsageError(f"{option.opts[-1]} is empty: give a value, or leave it out")
+    return text
+
+
+def metrics_page(context: click.Context, option: click.Parameter, given: str | None) -> str:
+    """The address of a metrics page, as it was given; empty where none was. Raises UsageError for what is none."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url
 
+    url = not_empty(context, option, given) or ""
     try:
         parts = parse_url(url) if url else None
     except LocationParseError:
@@ -54,17 +62,10 @@ def shapes(entries: Sequence[str]) -> dict[str, Any] | None:
     """The mix of each input's sizes, by its name; None without any. Raises UsageError, and InputError (TG420)."""
     mixes = {}
     for entry in entries:
-        name, _, text = entry.partition("=")
+        name, _, text = (part.strip() for part in entry.partition("="))
         if not name or not text:
             raise click.UsageError(f"--shape-mix {entry!r}: write NAME=3x48x320, or NAME=3x48x320:70%,3x48x640:30%")
         if name in mixes:
             raise click.UsageError(f"--shape-mix names the input {name!r} twice: write its sizes in one, {name}=3x48x320:70%,3x48x640:30%")
         mixes[name] = read("parse_shape_mix", text)
     return mixes or None
-
-
-def source(data: str | None) -> str | None:
-    """Where inputs come from, as it was given. Raises UsageError for an empty text, as a variable of the shell leaves it that is not set."""
-    if data == "":
-        raise click.UsageError("--data is empty: write random, or the path of a file or a folder, or leave it out")
-    return data

@@ -172,7 +172,10 @@ class _TritonUser(User):
     def _payloads(self, load: ModelLoad, meta: ModelMeta) -> Sequence[Values]:
         """The inputs of `pool` requests. Raises InputError, InvalidInput."""
         if self.inputs is None:
-            return make_pool(LoadPlan((load,), self.host or "", pool=self.pool, seed=self.seed), load, meta).requests
+            payloads = make_pool(LoadPlan((load,), self.host or "", pool=self.pool, seed=self.seed), load, meta)
+            for sentence in payloads.left_out:
+                log.warning(sentence)
+            return payloads.requests
         values = [self.inputs() for _ in range(self.pool)] if callable(self.inputs) else [self.inputs]
         return [prepare(meta, one).arrays for one in values]
 

@@ -34,6 +34,7 @@ BATCH_PART_PATTERN = rf"[1-9][0-9]*(?::{_PART})?"
 SHAPE_PART_PATTERN = rf"{_DIMENSION}(?:x{_DIMENSION})*(?::{_PART})?"
 MEASURE_PATTERN = r"(?:p(?!0+(?:\.0+)?$)[0-9]{1,2}(?:\.[0-9]{1,3})?|mean|max|error_rate)"
 ARRIVALS_PATTERN = r"(?:poisson|constant|trace:.+)"
+_SLO_HINT = "write p99=20ms, p99.9=50ms, mean=5ms, max=1s or error_rate=0.1%, with commas between"
 
 Mix = tuple[tuple[str, float], ...]
 Shapes = Mapping[str, Sequence[int]]
@@ -84,12 +85,21 @@ def too_long(seconds: float, what: str) -> str:
     return f"{what} is {seconds:.0f} s, and a load test may take 30 days ({MOST_SECONDS:.0f} s)" if seconds > MOST_SECONDS else ""
 
 
+def _entries(text: str, what: str, hint: str) -> list[str]:
+    """What stands between the commas of a text."""
+    entries = [entry.strip() for entry in text.split(",")]
+    if not all(entries):
+        where = "is empty" if len(entries) == 1 else f"'{text.strip()[:60]}' has a comma too many: nothing stands beside it"
+        raise TrafficError(f"the {what} {where}", hint)
+    return entries
+
+
 def parse_steps(text: str) -> tuple[Step, ...]:
     """Rates after one another, such as `100:30s,100-400:1m`: a rate, or a rate that changes, and for how long."""
     hint = "write RATE:DURATION, or FROM-TO:DURATION for a ramp, with commas between, such as 100:30s,100-400:1m"
     steps = []
-    for part in text.split(","):
-        rates, _, duration = part.strip().partition(":")
+    for part in _entries(text, "list of stages", hint):
+        rates, _, duration = part.partition(":")
         first, _, second = rates.partition("-")
         if not all(re.fullmatch(_RATE, rate) for rate in (first, second or first)):
             raise TrafficError(f"'{part.strip()[:60]}' is no stage: '{rates[:30]}' is no number of requests a second", hint)
@@ -109,12 +119,12 @@ def parse_mix(text: str) -> Mix:
     """A mix such as `1:70%,8:30%`, with the part of 1 of each value; parts may be left out where there is one entry, and need not make 100 %."""
     hint = "write VALUE:PART%, with commas between, such as 1:70%,8:30%"
     entries = []
-    for entry in text.split(","):
-        value, _, part = entry.strip().partition(":")
-        if not value or (part and not re.fullmatch(_PART, part)) or (not part and "," in text):
-            raise TrafficError(f"'{entry.strip()[:60]}' is no part of a mix", hint)
+    for entry in (written := _entries(text, "mix", hint)):
+        value, _, part = entry.partition(":")
+        if not value or (part and not re.fullmatch(_PART, part)) or (not part and len(written) > 1):
+            raise TrafficError(f"'{entry[:60]}' is no part of a mix", hint)
         entries.append((value, Fraction(part.removesuffix("%") or 1)))
-    if 0 < sum("%" in entry for entry in text.split(",")) < len(entries):
+    if 0 < sum("%" in entry for entry in written) < len(entries):
         raise TrafficError(f"some parts of '{text[:60]}' are percentages and some are not, so that nobody can tell what they make of a whole", hint)
     total = sum((part for _, part in entries), Fraction(0))
     if not total:
@@ -154,25 +164,24 @@ def combined(mixes: Mapping[str, SizeMix]) -> ShapeMix:
     )
 
 
-def parse_promise(name: str, value: str) -> float:
-    """What a measure of an SLO must keep: milliseconds of a percentile, the mean or the maximum; a part of 1 for `error_rate`."""
-    hint = "write p99=20ms, p99.9=50ms, mean=5ms, max=1s or error_rate=0.1%"
+def parse_promise(name: str, value: str) -> tuple[str, float]:
+    """A measure of an SLO by its one name (`p99.0` is `p99`), and what it must keep: milliseconds; a part of 1 for `error_rate`."""
     shown = f"'{name[:30]}={value[:30]}' is no part of an SLO"
     if not re.fullmatch(MEASURE_PATTERN, name):
-        raise TrafficError(f"{shown}: there is no such measure", hint)
+        raise TrafficError(f"{shown}: there is no such measure", _SLO_HINT)
     if name == "error_rate":
         match = re.fullmatch(PART_PATTERN, value)
         part = float(match[1]) / (100 if match[2] else 1) if match else -1.0
         if not 0 <= part <= 1:
-            raise TrafficError(f"{shown}: it is between 0 and 100 %", hint)
-        return part
+            raise TrafficError(f"{shown}: it is between 0 and 100 %", _SLO_HINT)
+        return name, part
     try:
         milliseconds = parse_duration(value) / 1000
     except ValueError as error:
-        raise TrafficError(f"{shown}: {error}", hint) from error
+        raise TrafficError(f"{shown}: {error}", _SLO_HINT) from error
     if not milliseconds:
-        raise TrafficError(f"{shown}: every request takes some time", hint)
-    return milliseconds
+        raise TrafficError(f"{shown}: every request takes some time", _SLO_HINT)
+    return (f"p{float(name[1:]):g}" if name.startswith("p") else name), milliseconds
 
 
 def promises(measures: Mapping[str, float]) -> Promises:
@@ -183,10 +192,14 @@ def promises(measures: Mapping[str, float]) -> Promises:
 def parse_slo(text: str) -> Promises:
     """An SLO such as `p99=20ms,error_rate=0.1%`."""
     found: dict[str, float] = {}
-    for name, _, value in (entry.strip().partition("=") for entry in text.split(",")):
+    for entry in _entries(text, "SLO", _SLO_HINT):
+        written, equals, value = (part.strip() for part in entry.partition("="))
+        if not equals or written.endswith(("<", ">", ":")):
+            raise TrafficError(f"'{entry[:60]}' is no part of an SLO: between a measure and what it must keep stands =", _SLO_HINT)
+        name, limit = parse_promise(written, value)
         if name in found:
-            raise TrafficError(f"'{name[:30]}' stands twice in the SLO '{text[:60]}'", "keep one of them")
-        found[name] = parse_promise(name, value)
+            raise TrafficError(f"'{name}' stands twice in the SLO '{text[:60]}'", "keep one of them")
+        found[name] = limit
     return promises(found)
 
 

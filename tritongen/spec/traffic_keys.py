@@ -76,9 +76,13 @@ def _read_promises(value: object) -> Promises:
     problems = []
     for name, text in value.items():
         try:
-            found[name] = traffic.parse_promise(str(name), str(text))
+            measure, limit = traffic.parse_promise(str(name), str(text))
         except TrafficError as error:
             problems.append(InitErrorDetails(type=problem(str(error), hint=error.hint), loc=(name,), input=text))
+            continue
+        if measure in found:
+            problems.append(InitErrorDetails(type=problem(f"{measure} is there twice", code="TG015", hint="keep one of them"), loc=(name,), input=text))
+        found[measure] = limit
     if problems:
         raise ValidationError.from_exception_data("slo", problems)
     return traffic.promises(found)

@@ -13,7 +13,7 @@ from tritongen.load.recorder import Key, Recorder, summary
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.serverside import ServerSide, difference, gauges_of, parse_metrics
 from tritongen.report.load import format_load
-from tritongen.spec.traffic import TrafficError, parse_mix, parse_slo
+from tritongen.spec.traffic import Promises, TrafficError, parse_mix, parse_slo
 
 STEADY = (Stage(10, 100, 100, "100/s"),)
 
@@ -73,9 +73,10 @@ def test_stages_mixes_and_promises_are_read():
     assert parse_mix("4") == (("4", 1.0),)
     slo = parse_slo("p99=20ms,p99.9=1s,error_rate=0.1%")
     assert (slo.percentiles, slo.error_rate) == ({"p99": 20.0, "p99.9": 1000.0}, pytest.approx(0.001))
+    assert parse_slo(" p99.90 = 1s , p50=5 ms") == parse_slo("p99.9=1s,p50.0=5ms") == Promises({"p99.9": 1000, "p50": 5})
 
 
-@pytest.mark.parametrize("text", ["", "fast:1s", "100", "100:0s", "-5:1s", "0:1s", "1e9:1s", "100:10"])
+@pytest.mark.parametrize("text", ["fast:1s", "100", "100:0s", "-5:1s", "0:1s", "1e9:1s", "100:10"])
 def test_stages_that_are_none_are_refused(text):
     with pytest.raises(TrafficError, match="is no stage"):
         load_results.stages_of(text, 0)

@@ -40,6 +40,8 @@ def test_short_forms(folder):
     assert {name: own.weight for name, own in scenario(folder, "models: [a, b]").models.items()} == {"a": 1, "b": 1}
     assert scenario(folder, "").models is None
     assert scenario(folder, "data: random").data == "random"
+    assert [scenario(folder, f"warmup: {none}").warmup_us for none in ("0", "0s", "0ms")] == [0, 0, 0]
+    assert scenario(folder, "slo: {p99.90: 1s}").slo == Promises({"p99.9": 1000})
     assert scenario(folder, "slo: {error_rate: 0.01}").slo.error_rate == 0.01
 
 
@@ -58,11 +60,15 @@ def test_short_forms(folder):
         ("stages: [100:30s, soon]", "TG011", "[100:30s", "'soon' is no stage: 'soon' is no number of requests a second"),
         ("stages: []", "TG010", "[]", "got an empty list"),
         ("stages: 50:1s, duration: 5s", "TG015", "5s", "duration is given, and so is stages, which have their own durations"),
+        ("duration: 0", "TG012", "0", "has no unit"),
+        ("warmup: 5", "TG012", "5", "has no unit"),
+        ("warmup: false", "TG012", "false", "expected a duration"),
         ("duration: 0s", "TG011", "0s", "duration is 0"),
         ("duration: 10", "TG012", "10", "has no unit"),
         ("arrivals: soon", "TG011", "soon", "'soon' are no arrivals"),
         ("arrivals: 'trace:'", "TG011", "'trace:'", "are no arrivals"),
         ("slo: {p99: 20}", "TG011", "20", "has no unit"),
+        ("slo: {p99.0: 20ms, p99: 10ms}", "TG015", "10ms", "p99 is there twice"),
         ("slo: {p99: 0ms}", "TG011", "0ms", "every request takes some time"),
         ("slo: {p0: 1ms}", "TG011", "1ms", "there is no such measure"),
         ("slo: {error_rate: 120%}", "TG011", "120%", "between 0 and 100 %"),
