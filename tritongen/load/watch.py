@@ -14,6 +14,7 @@ import urllib3
 from tritongen.client import Client
 from tritongen.client.endpoint import parse_url
 from tritongen.errors import InferenceError, InputError
+from tritongen.load.crew import LEAD_S
 from tritongen.load.plan import LoadPlan
 from tritongen.load.serverside import ServerSide, Window, difference, gauges_of, parse_metrics
 
@@ -36,6 +37,8 @@ class _Moment:
 class ServerWatch:
     """Statistics when the measured time begins, each second, and when the last answer is there; the largest of the gauges.
 
+    Without a warmup they are taken as soon as it is known when the first request is due, which is `LEAD_S` before: later, some would have been answered.
+
     Args:
         client: what asks; from a thread of its own too.
         plan: the run.
@@ -50,6 +53,7 @@ class ServerWatch:
         self._ended: set[str] = set()
         self._gauges: dict[str, dict[str, float]] = {load.model: {} for load in plan.models}
         self._looking: threading.Thread | None = None
+        self._first_look = plan.begin_s or -LEAD_S
         self._next_look = plan.begin_s
         self._page_was_read, self._page_trouble = False, "the run was over before it was asked for"
         self._http = urllib3.PoolManager(retries=False, timeout=_PATIENCE_S)
@@ -60,8 +64,8 @@ class ServerWatch:
         return min(longest_s, wait) if elapsed_s >= 0 and wait > 0 else longest_s
 
     def look(self, elapsed_s: float) -> None:
-        """Take what is due at this moment."""
-        if elapsed_s < self._plan.begin_s:
+        """Take what is due at this moment, in seconds from the first request's instant on; -1 as long as that is not known."""
+        if elapsed_s < self._first_look:
             return
         if self._before is None:
             self._before = {model: _Moment(elapsed_s, said) for model, said in self._statistics().items()}
