@@ -14,6 +14,8 @@ _POINTS_WITH_WORDS = 150
 """Up to so many points of a line say their values under the pointer; more would be too close to be met."""
 _DEEPEST = 0.45
 """Opacity of the deepest shade, on which lines and words are still read."""
+_LETTER_WIDTH, _LINE_HEIGHT = 7.5, 14
+"""Of a label, at most: its letters are 12 high."""
 _WIDE_ENOUGH = 0.08
 """A part of a bar that is narrower than this part of it has no room for its name."""
 
@@ -171,11 +173,21 @@ def _line(index: int, line: Series, x: Scale, y: Scale) -> Iterator[str]:
     radius = 3.5 if line.marked else 1.5 if len(line.points) <= _POINTS_WITH_WORDS else 0
     for place, (across, up, left, top) in enumerate(placed):
         if radius:
-            words = escape(f"{line.name}: {number(up)} at {number(across)}")
+            label = f" ({line.labels[place]})" if place < len(line.labels) else ""
+            words = escape(f"{line.name}: {number(up)} at {number(across)}{label}")
             yield f'<circle class="s{index}" cx="{left}" cy="{top}" r="{radius}"><title>{words}</title></circle>'
-        if place < len(line.labels):
-            anchor = "end" if left > WIDTH - 4 * _RIGHT else "middle"
-            yield f'<text class="label" x="{left}" y="{top - 8:.1f}" text-anchor="{anchor}">{escape(line.labels[place])}</text>'
+    for left, top, word in _readable([(left, top, word) for (_, _, left, top), word in zip(placed, line.labels, strict=False)]):
+        anchor = "end" if left > WIDTH - 4 * _RIGHT else "middle"
+        yield f'<text class="label" x="{left}" y="{top - 8:.1f}" text-anchor="{anchor}">{escape(word)}</text>'
+
+
+def _readable(labels: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """The labels, as (left, top, word), without those that would lie on one before them; the pointer says these at their points."""
+    kept: list[tuple[float, float, str]] = []
+    for left, top, word in labels:
+        if not any(abs(left - x) < (len(word) + len(other)) * _LETTER_WIDTH / 2 and abs(top - y) < _LINE_HEIGHT for x, y, other in kept):
+            kept.append((left, top, word))
+    return kept
 
 
 def stacked_bar(title: str, parts: Sequence[tuple[str, float]], unit: str) -> Markup:

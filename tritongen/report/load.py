@@ -13,6 +13,7 @@ from tritongen.report.charts import number
 from tritongen.report.load_rows import MEASURES, Row, model_rows, stage_rows, whole_row
 from tritongen.report.text import printable
 
+FOOTNOTE = f"* fewer than {FEWEST_BEYOND} samples lie beyond it, so that it differs from run to run by itself"
 _SHOWN_ERRORS = 5
 
 
@@ -31,7 +32,7 @@ def format_load(result: LoadResult) -> str:
     for part in result.models:
         lines += _server(part, printable(part.load.model) if len(plan.models) > 1 else "server")
     if any(row.is_thin("p99.99") for row in (whole, *stages, *models)):
-        lines += ["", f"  * fewer than {FEWEST_BEYOND} samples lie beyond it, so that it differs from run to run by itself"]
+        lines += ["", f"  {FOOTNOTE}"]
     lines += ["", *(f"  {printable(sentence)}" for sentence in result.limits())]
     lines += [f"  NOTE: {printable(note)}" for note in result.remarks]
     lines += [f"  NOT VALID: {printable(reason)}" for reason in result.invalid]

@@ -152,6 +152,12 @@ def _promises(result: LoadResult) -> list[tuple[float, str]]:
     ]
 
 
+def _outside(promises: Sequence[tuple[float, str]], y: Scale) -> str:
+    """The promises whose lines lie off a scale, in sentences that follow others; a line that is not there might be taken for a promise that is not."""
+    said = [f" {words} lies {'above' if y.position(limit) > 1 else 'below'} what is drawn." for limit, words in promises if not 0 <= y.position(limit) <= 1]
+    return "".join(said)
+
+
 def _parts(result: LoadResult) -> list[Tick]:
     """Where stages begin, for the charts over time."""
     stages = result.plan.stages
@@ -182,12 +188,11 @@ def _latency_over_time(result: LoadResult) -> Figure:
     found = [(moment.middle, moment.latencies.percentiles([50.0, 99.0, 100.0]) if moment.ok else None) for moment in all_moments]
     lines = [Series(name, [(middle, values[place] / 1000 if values else None) for middle, values in found]) for place, name in enumerate(names)]
     values = [value for line in lines for _, value in line.points if value is not None]
-    picture = line_chart(
-        "Latency over time", _time_scale(result), _latency_scale(values), lines, limits=_promises(result), parts=_parts(result), shades=_shades(all_moments)
-    )
+    y, promises = _latency_scale(values), _promises(result)
+    picture = line_chart("Latency over time", _time_scale(result), y, lines, limits=promises, parts=_parts(result), shades=_shades(all_moments))
     words = f"Of the requests that were due in {_each(result)} and answered well, from the instant at which they were due."
     words += " Shaded: some got no good answer, and the more the deeper; where no line is, none did." * any(moment.unanswered for moment in all_moments)
-    return Figure("Latency over time", picture, names, words)
+    return Figure("Latency over time", picture, names, words + _outside(promises, y))
 
 
 def _shades(found: Sequence[Moment]) -> list[Shade]:
@@ -206,10 +211,10 @@ def _distribution(result: LoadResult, comparison: Comparison | None) -> Figure:
         earlier = [(float(figure.name[1:]), figure.earlier) for figure in comparison.figures if _is_percentile(figure) and figure.earlier]
         lines.append(Series("the earlier run", earlier, marked=True))
     values = [value for line in lines for _, value in line.points if value]
-    x = tail("percentile", math.log10(histogram.count))
-    picture = line_chart("Latency by percentile", x, _latency_scale(values), lines, limits=_promises(result))
+    x, y, promises = tail("percentile", math.log10(histogram.count)), _latency_scale(values), _promises(result)
+    picture = line_chart("Latency by percentile", x, y, lines, limits=promises)
     words = "Each step of the lower scale is ten times rarer than the one before; the line ends at the slowest request."
-    return Figure("Latency by percentile", picture, [line.name for line in lines] if len(lines) > 1 else [], words)
+    return Figure("Latency by percentile", picture, [line.name for line in lines] if len(lines) > 1 else [], words + _outside(promises, y))
 
 
 def _is_percentile(figure: Compared) -> bool:
@@ -256,4 +261,5 @@ def _by_throughput(loads: Sequence[_Load], promises: Sequence[tuple[float, str]]
     ]
     x = linear("answered requests a second", 0, max(load.rate for load in loads))
     y = _latency_scale([value for load in loads for value in (load.p50, load.p99)])
-    return Figure("Latency by throughput", line_chart("Latency by throughput", x, y, lines, limits=promises), ["p50", "p99"], words)
+    picture = line_chart("Latency by throughput", x, y, lines, limits=promises)
+    return Figure("Latency by throughput", picture, ["p50", "p99"], words + _outside(promises, y))

@@ -9,7 +9,7 @@ from typing import Any
 from tritongen.load.findmax import FEWEST_RUNS, MOST_RATES, Found, Probe
 from tritongen.load.recorder import summary
 from tritongen.load.result import SCHEMA_VERSION
-from tritongen.report.load import format_load, marked
+from tritongen.report.load import FOOTNOTE, format_load, marked
 from tritongen.report.load_rows import whole_row
 from tritongen.report.text import printable
 
@@ -36,7 +36,10 @@ def format_probe(probe: Probe) -> str:
 
 def format_found(found: Found) -> str:
     """The end of a search."""
-    return f"{described_search(found)}\n\n{format_load(found.best)}" if found.best is not None else described_search(found)
+    if found.best is not None:
+        return f"{described_search(found)}\n\n{format_load(found.best)}"
+    marks = any(whole_row(probe.result).is_thin("p99.9") for probe in found.probes)
+    return described_search(found) + f"\n\n{FOOTNOTE}" * marks
 
 
 def described_search(found: Found) -> str:

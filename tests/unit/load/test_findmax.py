@@ -202,6 +202,12 @@ def test_percentiles_of_a_run_that_stand_on_few_samples_are_marked_and_so_are_pr
     assert any("p99 is promised" in note for note in json.loads(found_json(found))["result"]["notes"])
 
 
+def test_marks_are_explained_where_no_rate_was_kept():
+    found = find_max(promising(p99=0.001), first_rate=10, seconds=2, warmup_s=0, run=queue)
+    assert not found.rate
+    assert format_found(found).endswith("* fewer than 10 samples lie beyond it, so that it differs from run to run by itself")
+
+
 def test_a_run_without_answers_has_no_latency():
     assert "p50 -   p99 -   p99.9 - ms" in format_probe(Probe(5.0, LoadResult(PLAN, Recorder()), ("nothing",), False))
 

@@ -134,3 +134,11 @@ def test_shades_lie_within_the_chart_and_are_as_deep_as_said():
     assert float(first.get("width")) == pytest.approx(float(second.get("width")), abs=0.2)
     assert float(second.get("x")) + float(second.get("width")) <= WIDTH
     assert float(first.get("opacity")) == pytest.approx(2 * float(second.get("opacity")), abs=0.002)
+
+
+def test_labels_do_not_lie_on_one_another_and_the_pointer_says_all():
+    points = [(10.0, 5.0), (10.1, 5.0), (60.0, 5.0), (10.1, 50.0)]
+    line = Series("p99", points, marked=True, labels=["10/s", "10.1/s", "60/s", "again"])
+    picture = str(line_chart("t", linear("x", 0, 100), logarithmic("y", 1, 100), [line]))
+    assert re.findall(r'class="label"[^>]*>([^<]*)', picture) == ["10/s", "60/s", "again"]
+    assert "p99: 5 at 10.1 (10.1/s)" in picture

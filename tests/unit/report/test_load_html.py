@@ -116,6 +116,12 @@ def test_stages_have_rows_and_a_chart_of_their_own():
     assert {"50/s", "100/s", "100 to 200/s"} <= set(found.words)
 
 
+def test_a_promise_that_lies_off_the_scale_is_said_in_words():
+    text = page(load_results.make("50:2s,100:2s", slo="p99=9s,p95=10us,p50=5ms")).text
+    assert text.count("SLO p99 9000 ms lies above what is drawn. SLO p95 0.01 ms lies below what is drawn.") == 3
+    assert "SLO p50 5 ms lies" not in text
+
+
 def test_a_search_shows_what_was_tried():
     runs = [(rate, load_results.make(f"{rate}:2s")) for rate in (50, 100, 200)]
     search = Found(100.0, tuple(Probe(float(rate), run, ("p99 is too high",) if rate == 200 else (), False) for rate, run in runs))
