@@ -73,7 +73,7 @@ def test_a_promise_that_is_not_kept_is_exit_1(server, tritongen):
         (["linear", "--batch-mix", "9"], 2, "9 rows is more than the model takes"),
         (["linear", "--rate", "5", "--users", "2"], 2, "exclude one another"),
         (["linear", "--stages", "fast"], 2, "is no stage"),
-        (["linear", "--data", "/nowhere.npz"], 2, "cannot be read"),
+        (["linear", "--data", "/nowhere.npz"], 2, "there is no file or folder /nowhere.npz"),
         (["linear", "--arrivals", "trace:/nowhere"], 2, "there is no such file"),
         (["linear", "--duration", "10"], 2, "has no unit"),
     ],

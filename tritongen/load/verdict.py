@@ -74,12 +74,12 @@ def unshown(promises: Promises, due: int, error_rate: float) -> Iterator[str]:
     Args:
         promises: what was promised.
         due: how many requests were due.
-        error_rate: the part of them that were not answered well. Where it breaks its promise, that is said elsewhere.
+        error_rate: the part of them that were not answered well. What is broken by so many is no question of a few more requests.
     """
     if not due:
         return
     for name in promises.percentiles:
-        if name.startswith("p") and is_thin(due, name):
+        if name.startswith("p") and is_thin(due, name) and error_rate * due <= samples_beyond(due, name):
             enough = math.ceil(round(FEWEST_BEYOND * due / samples_beyond(due, name), 3))
             few = f"of {due} requests fewer than {FEWEST_BEYOND} lie beyond it"
             yield f"{name} is promised, and {few}, so that it differs from run to run by itself: send {enough:,}"

@@ -146,8 +146,9 @@ def test_what_so_few_requests_cannot_show_is_said(slo, notes):
         assert ("differs from run to run by itself: send" in written, "even no error in 100" in written) == ("p99" in slo, bool(notes) and "error" in slo)
 
 
-def test_a_promise_about_errors_that_is_broken_needs_no_more_requests():
-    assert run(lambda due: "ok" if due else "failed", slo="error_rate=0.5%").data()["notes"] == []
+@pytest.mark.parametrize("slo", ["error_rate=0.5%", "p99=20ms"])
+def test_a_promise_that_is_broken_by_failures_needs_no_more_requests(slo):
+    assert run(lambda due: "ok" if due > 0.1 else "failed", slo=slo).data()["notes"] == []
 
 
 SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
