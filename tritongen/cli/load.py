@@ -141,7 +141,7 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
     click.echo(described_effort(first_rate, seconds, warmup_s), err=True)
     found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run, tell=tell)
     outputs.found(found)
-    return 0 if found.rate and found.complete else 1
+    return 0 if found.rate and found.complete and not found.nothing_due else 1
 
 
 def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any], *, find_max: bool) -> LoadPlan:

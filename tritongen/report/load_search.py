@@ -20,7 +20,7 @@ def described_effort(first_rate: float, seconds: float, warmup_s: float) -> str:
     longest = f"after {MOST_RATES} rates ({_about(MOST_RATES * run_s)}) it ends"
     more = "another run for each time that the rate has to be doubled or halved first, or that this machine was too slow"
     begin = f"Searching from {first_rate:g} requests/s on, in runs of {run_s:g} s: {_about(FEWEST_RUNS * run_s)} for {FEWEST_RUNS} runs"
-    return f"{begin}, and {more}; {longest}."
+    return f"{begin}, and {more}; {longest}. Each run takes some seconds more to start."
 
 
 def _about(seconds: float) -> str:

@@ -82,7 +82,7 @@ ShareField = Annotated[ModelTraffic, BeforeValidator(_share_forms), Forms(lambda
 SharesField = Annotated[Mapping[str, ShareField], BeforeValidator(_model_forms), Forms(lambda full: [{**full, "minProperties": 1}, _NAMES_SCHEMA])]
 
 
-DurationOrNone = Annotated[
+DurationOrZero = Annotated[
     Duration, BeforeValidator(lambda value: "0s" if value == 0 and not isinstance(value, bool) else value), Forms(lambda full: [full, {"const": 0}])
 ]
 """A time, or 0, which needs no unit."""
@@ -125,7 +125,7 @@ class Scenario(Traffic, json_schema_extra={"examples": [{"rate": 200, "duration"
         sets=_SENT,
         why="p99.9 stands on one request in a thousand: send at least 10,000",
     )
-    warmup_us: DurationOrNone = setting(
+    warmup_us: DurationOrZero = setting(
         "Time before it, whose requests are in no result. Default: 5s; none for a trace, which is sent from its first line on.",
         default_factory=lambda: 5_000_000,
         alias="warmup",

@@ -196,3 +196,12 @@ def test_a_trace_that_is_none_is_refused_before_the_clock_starts(tritongen, tmp_
         done = tritongen("load", MODEL, "-u", server.urls["http"], "--arrivals", f"trace:{trace}", "--duration", "2s")
     assert done.code == 2
     assert "line 2 is 0.25, and the times of a trace ascend from 0" in done.err
+
+
+@pytest.mark.system
+def test_a_search_says_how_long_it_may_take_and_that_nothing_was_due(tritongen, tmp_path):
+    with known_server(tmp_path, service_s=0.0) as server:
+        done = tritongen("load", MODEL, "-u", server.urls["http"], "--find-max", "--rate", 1, "--duration", "100ms", "--warmup", "0", "--slo", "p99=1s")
+    assert done.code == 1, done.err
+    assert "Searching from 1 requests/s on, in runs of 0.1 s: 1 s for 6 runs" in done.err
+    assert "The search ended after 1 run, since at 1 requests/s nothing was due in 0.1 s: until then no rate had kept the SLO" in done.out
