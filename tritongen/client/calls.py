@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tritongen.client.arguments import check_flag, check_load, check_model
@@ -131,6 +131,12 @@ class Infer:
     outputs: tuple[str, ...] | None = None
     request_id: str = ""
     parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+    def within(self, seconds: float) -> Infer:
+        """The request as it is sent when so much time is left: where it says how long it may wait in the queue, no longer than that."""
+        limit_us = self.parameters.get("timeout")
+        left_us = max(int(seconds * 1e6), 1)
+        return self if limit_us is None or int(limit_us) <= left_us else replace(self, parameters={**self.parameters, "timeout": left_us})
 
 
 Call = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from tritongen.errors import (
     DeadlineExceeded,
     InputError,
     InvalidInput,
+    ModelNotFound,
     ModelNotReady,
     NotTriton,
     ServerError,
@@ -36,6 +37,7 @@ log = logging.getLogger("tritongen.client")
 
 _POLL_S = 0.1
 _PROBE_S = 2.0
+"""Seconds after which a server that says nothing about its health is taken for one that hangs, where there are others, or where it is asked again."""
 
 
 @dataclass(frozen=True)
@@ -103,22 +105,22 @@ class Core:
 
     def holds(self, call: Call, deadline: Deadline) -> Flow[bool]:
         """The answer to a question of yes or no: whether it is yes of any server. False where nobody answers; raises AccessDenied."""
-        return (yield from self._judge(call, deadline))[0]
+        return (yield from self._judge(call, deadline, _PROBE_S if len(self.endpoints) > 1 else deadline.left))[0]
 
     def health(self, deadline: Deadline) -> Flow[Health]:
         """Whether any server lives, and whether one is ready, within one deadline. Raises AccessDenied."""
         is_live = yield from self.holds(calls.ServerLive(), deadline)
         return Health(is_live, is_live and (yield from self.holds(calls.ServerReady(), deadline)))
 
-    def _judge(self, call: Call, deadline: Deadline) -> Flow[tuple[bool, str]]:
-        """Whether any server says yes, and else what the last one said that said nothing useful."""
+    def _judge(self, call: Call, deadline: Deadline, most_s: float) -> Flow[tuple[bool, str]]:
+        """Whether any server says yes within `most_s` seconds, and else what the last one said that said nothing useful."""
         said = ""
         count = len(self.endpoints)
         for asked in range(count):
             if deadline.left <= 0:
                 break
             index = self.balancer.pick()
-            limit = deadline.left / (count - asked)
+            limit = min(deadline.left / (count - asked), most_s)
             try:
                 answer = bool((yield Send(call, index, limit, NO_HEADERS)))
             except CallFailed as failure:
@@ -138,7 +140,7 @@ class Core:
         call = calls.readiness(model, version)
         said = ""
         while True:
-            ready, now = yield from self._judge(call, deadline)
+            ready, now = yield from self._judge(call, deadline, _PROBE_S)
             if ready:
                 return
             said = now if deadline.left > 0 else now or said
@@ -149,7 +151,7 @@ class Core:
         listed: Sequence[Mapping[str, Any]] = ()
         if not said and deadline.left > 0:
             with contextlib.suppress(CallFailed):
-                listed = yield Send(calls.RepositoryIndex(), self.balancer.pick(), deadline.left, NO_HEADERS)
+                listed = yield Send(calls.RepositoryIndex(), self.balancer.pick(), min(deadline.left, _PROBE_S), NO_HEADERS)
         reason = missing_model(model, version, listed) if model and listed else None
         why = f": {reason or said}" if reason or said else ""
         raise DeadlineExceeded(f"{what} is not ready after {deadline.seconds:g} s{why}", hint=reason.hint if reason else "")
@@ -187,13 +189,16 @@ class Core:
             queue_timeout_s=queue_timeout_s,
         )
 
-    def choose(self, deadline: Deadline) -> Flow[int]:
-        """The server to ask next. Among several, one that answered the last time, or that answers now: a server that is gone costs a probe, not a request."""
+    def choose(self, deadline: Deadline, model: str = "", refused: Collection[int] = ()) -> Flow[int]:
+        """The server to ask next, about a model. Among several, one that answered the last time, or that answers now: one that is gone costs a probe only.
+
+        `refused`: the servers that had not got it for this request.
+        """
         count = len(self.endpoints)
         if count == 1:
             return 0
         for tried in range(count):
-            index = self.balancer.pick()
+            index = self.balancer.pick(model, refused)
             left = deadline.left
             if self.balancer.trusted[index] or left <= 0:
                 return index
@@ -205,7 +210,19 @@ class Core:
                     continue
             self.balancer.answered(index)
             return index
-        return self.balancer.pick()
+        return self.balancer.pick(model, refused)
+
+    def choose_for_all(self, model: str, version: str, deadline: Deadline) -> Flow[int]:
+        """The server that takes all requests of a sequence. Among several, one that has the model ready now."""
+        refused: set[int] = set()
+        while True:
+            index = yield from self.choose(deadline, model, refused)
+            if len(refused) + 1 >= len(self.endpoints) or deadline.left <= 0:
+                return index
+            with contextlib.suppress(CallFailed):
+                if (yield Send(calls.ModelReady(model, version), index, min(deadline.left, _PROBE_S), NO_HEADERS)):
+                    return index
+            refused.add(index)
 
     def attempt(
         self,
@@ -224,19 +241,22 @@ class Core:
         `span`: is told which server is asked.
         """
         attempts = 0
+        refused: set[int] = set()
         while True:
             attempts += 1
-            index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline))
+            index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline, getattr(call, "model", ""), refused))
             if span is not None:
                 span.asks(self.endpoints[index])
             left = deadline.left
             if left <= 0:
                 raise too_late(self.endpoints[index], deadline)
+            if attempts > 1 and isinstance(call, calls.Infer):
+                call = call.within(left)
             try:
                 answer = yield Send(call, index, left, headers)
             except CallFailed as failure:
                 about = replace(self.about(index, call, headers, queue_timeout_s), waited_s=left - deadline.left_at(failure.at))
-                yield from self.recover(failure, about, deadline, attempts, idempotent=idempotent, pinned=pinned)
+                yield from self.recover(failure, about, deadline, attempts, idempotent=idempotent, pinned=pinned, refused=refused)
             else:
                 self.answered(index)
                 return answer, attempts, index
@@ -250,31 +270,43 @@ class Core:
             self._budget.earn()
 
     def recover(
-        self, failure: CallFailed, about: Circumstances, deadline: Deadline, attempts: int, *, idempotent: bool, pinned: int = -1, begun: bool = False
+        self,
+        failure: CallFailed,
+        about: Circumstances,
+        deadline: Deadline,
+        attempts: int,
+        *,
+        idempotent: bool,
+        refused: set[int],
+        pinned: int = -1,
+        begun: bool = False,
     ) -> Flow[None]:
         """Ends when what failed for the time `attempts` may be sent again, after a pause. Raises its error where it may not be.
 
-        `begun`: a part of its answer was there already, and nobody gets it twice.
+        `begun`: a part of its answer was there already, and nobody gets it twice. `refused`: the servers that had not got its model; this one is added.
         """
         error = yield from explain(failure, about, deadline)
-        self._note(about.index, failure, error)
-        # Another server may take what never reached this one, at once and at no cost.
-        elsewhere = pinned < 0 and len(self.endpoints) > 1 and isinstance(error, ConnectionFailed) and not error.sent
+        self._note(about, failure, error, refused)
+        # Another server may take what never reached this one, or its model, at once and at no cost.
+        elsewhere = pinned < 0 and len(self.endpoints) > 1 and (_never_arrived(error) or (about.index in refused and len(refused) < len(self.endpoints)))
         pause = 0.0 if elsewhere else pause_before(attempts)
-        may = not begun and attempts <= self.settings.retries and _may_retry(error, idempotent, about.is_control) and pause < deadline.left
+        may = not begun and attempts <= self.settings.retries and (elsewhere or _may_retry(error, idempotent, about.is_control)) and pause < deadline.left
         if not may or not (elsewhere or self._budget.take()):
             raise error from failure
         what = about.model or about.endpoint.url
         log.info("%s: attempt %d failed (%s), again in %.0f ms", what, attempts, type(error).__name__, pause * 1000)
         yield Pause(pause)
 
-    def _note(self, index: int, failure: CallFailed, error: TritongenError) -> None:
+    def _note(self, about: Circumstances, failure: CallFailed, error: TritongenError, refused: set[int]) -> None:
         if isinstance(error, ConnectionFailed):
-            self.balancer.lost(index)
+            self.balancer.lost(about.index)
         elif isinstance(error, DeadlineExceeded):
-            self.balancer.doubt(index)
+            self.balancer.doubt(about.index)
         elif failure.own:
-            self.balancer.answered(index)
+            self.balancer.answered(about.index)
+        if isinstance(error, ModelNotFound | ModelNotReady) and not about.is_control:
+            self.balancer.lacks(about.index, about.model)
+            refused.add(about.index)
 
 
 def _done_before(call: calls.LoadModel | calls.UnloadModel, urls: Sequence[str], failed: int) -> str:
@@ -282,6 +314,10 @@ def _done_before(call: calls.LoadModel | calls.UnloadModel, urls: Sequence[str],
     what = "loaded" if isinstance(call, calls.LoadModel) else "unloaded"
     before, after = ", ".join(urls[:failed]) or "no other server", ", ".join(urls[failed + 1 :])
     return f"; model '{call.model}' was {what} before by {before}" + (f", and {after} was not asked" if after else "")
+
+
+def _never_arrived(error: TritongenError) -> bool:
+    return isinstance(error, ConnectionFailed) and not isinstance(error, NotTriton) and not error.sent
 
 
 def _may_retry(error: TritongenError, idempotent: bool, is_control: bool) -> bool:

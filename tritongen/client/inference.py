@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,19 +15,22 @@ from tritongen.client.calls import CallFailed, Infer, Reply
 from tritongen.client.core import Core, Described, log
 from tritongen.client.failures import Circumstances, too_late
 from tritongen.client.flow import NO_HEADERS, NOT_BEGUN, Flow, Headers, Together
-from tritongen.client.metadata import ModelMeta
+from tritongen.client.metadata import ModelMeta, QueuePolicy
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, prepare
-from tritongen.client.result import Result, check_outputs, result_of
+from tritongen.client.result import Result, check_outputs, check_request_id, result_of
 from tritongen.client.splitting import joined, not_sent, partial_failure, parts_of, too_many_rows
 from tritongen.client.tracing import Span, joined_headers
-from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, PartialFailure, TritongenError, Unsupported
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, TritongenError, Unsupported
 
 if TYPE_CHECKING:
     from tritongen.client.sequence import Step
 
 _FRESH_S = 1.0
 """A description younger than this is not asked for again because a request does not fit it: wrong requests must not become load on the server."""
+_CUT_FRESH_S = 60.0
+"""A description older than this is asked for again before a request is cut, since nothing tells that the model takes more rows by now."""
 _RENEWAL_S = 2.0
 
 
@@ -47,13 +51,14 @@ class Options:
 
 
 class Opened(NamedTuple):
-    """A stream that may be opened, for the time `attempts`."""
+    """A stream that may be opened, for the time `attempts`; the servers that `refused` it had not got its model."""
 
     call: Infer
     about: Circumstances
     deadline: Deadline
     attempts: int
     span: Span | None
+    refused: set[int]
 
 
 @dataclass(slots=True)
@@ -68,6 +73,7 @@ class Request:
         headers: of this request: the caller's, and those of its span.
         span: what is told to whom the request goes; None where nobody traces.
         sequence: what it is in its sequence; None for a request that belongs to none.
+        window: how many of its parts may be under way at once, where it is cut.
     """
 
     model: str
@@ -77,6 +83,7 @@ class Request:
     headers: Headers
     span: Span | None = None
     sequence: Step | None = None
+    window: int = 1
 
 
 def make_request(
@@ -86,12 +93,13 @@ def make_request(
     options: Options,
     span: Span | None,
     sequence: Step | None = None,
+    window: int | None = None,
 ) -> Request:
-    """A request, its deadline running. Raises InvalidInput with everything that no request can have."""
+    """A request, its deadline running; `window` None is the client's. Raises InvalidInput with everything that no request can have."""
     if not (_asks_for_nothing(options) and type(model) is str and (model, "") in core.models):
         options = check_options(model, options)
     headers = joined_headers(options.headers, span) if options.headers or span is not None else NO_HEADERS
-    return Request(model, inputs, options, core.deadline(options.deadline_s), headers, span, sequence)
+    return Request(model, inputs, options, core.deadline(options.deadline_s), headers, span, sequence, window or core.settings.window)
 
 
 def _asks_for_nothing(options: Options) -> bool:
@@ -117,13 +125,9 @@ def infer(core: Core, request: Request) -> Flow[Result]:
     started = time.perf_counter()
     described = core.models.get((request.model, request.options.version)) or (yield from _described(core, request))
     try:
-        reply, attempts = yield from _checked(core, request, described.meta)
-    except PartialFailure as error:
-        if any(isinstance(part, InvalidInput | ModelNotFound) for part in error.failures.values()):
-            core.forget(request.model)  # other parts were executed: it is for the caller to send it again
-        raise
+        reply, attempts = yield from _checked(core, request, described)
     except (InvalidInput, ModelNotFound, Unsupported) as error:
-        renewed = yield from _renewed(core, request, described)
+        renewed = yield from _renewed(core, request, described, error)
         if renewed is None:
             raise error from None
         reply, attempts = yield from _checked(core, request, renewed)
@@ -133,36 +137,39 @@ def infer(core: Core, request: Request) -> Flow[Result]:
 def open_stream(core: Core, request: Request) -> Flow[Opened]:
     """A checked request for a stream of answers."""
     described = core.models.get((request.model, request.options.version)) or (yield from _described(core, request))
-    meta = described.meta
     try:
-        prepared = _prepared(request, meta)
+        call, queue_timeout_s = _streamed(core, request, described.meta)
     except InvalidInput as error:
-        renewed = yield from _renewed(core, request, described)
+        renewed = yield from _renewed(core, request, described, error)
         if renewed is None:
             raise error from None
-        meta = renewed
-        prepared = _prepared(request, meta)
+        call, queue_timeout_s = _streamed(core, request, renewed.meta)
+    index = yield from core.choose(request.deadline, call.model)
+    return _opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span, set())
+
+
+def _streamed(core: Core, request: Request, meta: ModelMeta) -> tuple[Infer, float]:
+    """The call that opens a stream, as `_call` makes it. Raises InvalidInput where the model does not take the request, or not at once."""
+    prepared = _prepared(request, meta)
     if prepared.rows is not None and prepared.rows > meta.max_batch_size:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
-    call, queue_timeout_s = _call(meta, prepared, request)
-    index = yield from core.choose(request.deadline)
-    return _opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span)
+    return _call(core, meta, prepared, request)
 
 
 def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: bool) -> Flow[Opened]:
     """Where to open a stream again that failed. Raises its error where it had answers (`begun`), or may have been executed."""
-    yield from core.recover(failure, opened.about, opened.deadline, opened.attempts, idempotent=False, begun=begun)
-    index = yield from core.choose(opened.deadline)
+    yield from core.recover(failure, opened.about, opened.deadline, opened.attempts, idempotent=False, begun=begun, refused=opened.refused)
+    index = yield from core.choose(opened.deadline, opened.call.model, opened.refused)
     about = core.about(index, opened.call, opened.about.headers, opened.about.queue_timeout_s)
-    return _opened(opened.call, about, opened.deadline, opened.attempts + 1, opened.span)
+    return _opened(opened.call, about, opened.deadline, opened.attempts + 1, opened.span, opened.refused)
 
 
-def _opened(call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None) -> Opened:
+def _opened(call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None, refused: set[int]) -> Opened:
     if span is not None:
         span.asks(about.endpoint)
     if deadline.left <= 0:
         raise too_late(about.endpoint, deadline)
-    return Opened(call, about, deadline, attempts, span)
+    return Opened(call.within(deadline.left), about, deadline, attempts, span, refused)
 
 
 def _described(core: Core, request: Request) -> Flow[Described]:
@@ -170,15 +177,24 @@ def _described(core: Core, request: Request) -> Flow[Described]:
     return (yield from core.describe(request.model, request.options.version, request.deadline, request.headers))
 
 
-def _renewed(core: Core, request: Request, described: Described) -> Flow[ModelMeta | None]:
-    """The model as it is now, where it may have been replaced since it was described and was; None else, also where nobody says."""
-    if time.monotonic() - described.at < _FRESH_S or request.deadline.left <= 0:
+def _renewed(core: Core, request: Request, described: Described, error: TritongenError) -> Flow[Described | None]:
+    """The model as it is now, where it may have been replaced since it was described and was; None else, also where nobody says.
+
+    `error`: what the request met. One that the server said tells that the description is wrong, however young it is.
+    """
+    is_fresh = time.monotonic() - described.at < _FRESH_S and not getattr(error, "status", "")
+    return None if is_fresh else (yield from _replaced(core, request, described))
+
+
+def _replaced(core: Core, request: Request, described: Described) -> Flow[Described | None]:
+    """The model as it is now; None where it is as it was described, or where nobody says."""
+    if request.deadline.left <= 0:
         return None
     try:
         renewed = yield from core.describe(request.model, request.options.version, Deadline(min(request.deadline.left, _RENEWAL_S)), request.headers)
     except (InferenceError, InvalidInput):
         return None
-    return None if renewed.meta == described.meta else renewed.meta
+    return None if renewed.meta == described.meta else renewed
 
 
 def _prepared(request: Request, meta: ModelMeta) -> Prepared:
@@ -186,21 +202,71 @@ def _prepared(request: Request, meta: ModelMeta) -> Prepared:
     return prepare(meta, request.inputs, outputs=options.outputs, cast=options.cast, add_batch_axis=options.add_batch_axis)
 
 
-def _checked(core: Core, request: Request, meta: ModelMeta) -> Flow[tuple[Reply, int]]:
-    """The flow of a request that its model takes: brings the answer, and how often something was sent. Raises where the model does not take it."""
-    if meta.decoupled:
-        raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream() of the Python client, over gRPC")
+def _checked(core: Core, request: Request, described: Described) -> Flow[tuple[Reply, int]]:
+    """A request that its model takes: the answer, and how often something was sent. Raises where the model does not take it."""
+    meta = described.meta
+    _check_kind(meta, request)
     prepared = _prepared(request, meta)
     if prepared.rows is None or prepared.rows <= meta.max_batch_size:
         return _exchange(core, request, meta, prepared)
     if request.sequence is not None:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
-    return _in_parts(core, request, meta, parts_of(prepared, prepared.rows, meta.max_batch_size))
+    return _in_parts(core, request, described, prepared)
 
 
-def _in_parts(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared]) -> Flow[tuple[Reply, int]]:
+def _check_kind(meta: ModelMeta, request: Request) -> None:
+    """Raise Unsupported or InvalidInput for a model that takes other kinds of requests."""
+    if meta.decoupled:
+        raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream() of the Python client, over gRPC")
+    if request.sequence is None and meta.is_stateful:
+        message, hint = "the model takes requests of a sequence only (sequence_batching), and this one belongs to none", "send it in a sequence() block"
+    elif request.sequence is not None and not meta.may_know_sequences:
+        message = "the model keeps no state (it has no sequence_batching), and the requests of a sequence would each be answered alone"
+        hint = "use infer(), or give the model sequence_batching"
+    else:
+        return
+    raise InvalidInput([Diagnostic("TG061", message, hint=hint, model=meta.name)])
+
+
+def _in_parts(core: Core, request: Request, described: Described, prepared: Prepared) -> Flow[tuple[Reply, int]]:
     """One answer from those of all parts, which are sent side by side."""
-    outcomes = yield Together([_exchange(core, request, meta, part) for part in parts], core.settings.window, request.deadline)
+    if time.monotonic() - described.at > _CUT_FRESH_S:
+        renewed = yield from _replaced(core, request, described)
+        if renewed is not None:
+            return (yield from _checked(core, request, renewed))
+    parts = parts_of(prepared, described.meta.max_batch_size)
+    outcomes = yield from _side_by_side(core, request, described.meta, parts)
+    refused = next((outcome for outcome in outcomes if isinstance(outcome, InvalidInput | ModelNotFound)), None)
+    if refused is not None and any(isinstance(outcome, tuple) for outcome in outcomes):
+        # Others were executed, and are not sent again.
+        renewed = yield from _renewed(core, request, described, refused)
+        if renewed is not None:
+            parts, outcomes = yield from _cut_anew(core, request, renewed.meta, parts, outcomes)
+    return _whole(request, described.meta, parts, outcomes)
+
+
+def _cut_anew(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcomes: Sequence[Any]) -> Flow[tuple[list[Prepared], list[Any]]]:
+    """Parts with their outcomes, in which those that the server refused are cut and sent as the model wants them now. Raises InvalidInput."""
+    whole = _prepared(request, meta)
+    ends = list(accumulate(part.rows or 0 for part in parts))
+    known: list[tuple[Prepared, Any]] = []
+    for part, end, outcome in zip(parts, ends, outcomes, strict=True):
+        is_refused = isinstance(outcome, InvalidInput | ModelNotFound) and whole.rows is not None
+        again = parts_of(whole, meta.max_batch_size, end - (part.rows or 0), end) if is_refused else [part]
+        known += [(piece, NOT_BEGUN if is_refused else outcome) for piece in again]
+    to_send = [place for place, (_, outcome) in enumerate(known) if outcome is NOT_BEGUN]
+    answered = dict(zip(to_send, (yield from _side_by_side(core, request, meta, [known[place][0] for place in to_send])), strict=True))
+    return [part for part, _ in known], [answered.get(place, outcome) for place, (_, outcome) in enumerate(known)]
+
+
+def _side_by_side(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared]) -> Flow[list[Any]]:
+    """What became of each part. No more are under way than the model's queue has places, so that no part is refused for the others' sake."""
+    places = _queue_policy(meta, request).max_size or len(parts)
+    return (yield Together([_exchange(core, request, meta, part) for part in parts], min(request.window, places), request.deadline))  # type: ignore[no-any-return]
+
+
+def _whole(request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcomes: Sequence[Any]) -> tuple[Reply, int]:
+    """The answer that the parts' make. Raises one error for those that failed."""
     failures: dict[tuple[int, int], TritongenError] = {}
     late = not_sent(meta, request.deadline)
     start = 0
@@ -219,12 +285,11 @@ def _in_parts(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Pre
 
 
 def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared) -> Flow[tuple[Reply, int]]:
-    if prepared.nbytes > MAX_REQUEST_BYTES and core.endpoints[0].protocol == "grpc":
-        check_size(prepared.nbytes, meta.name)
-    call, queue_timeout_s = _call(meta, prepared, request)
+    call, queue_timeout_s = _call(core, meta, prepared, request)
     pinned, step = -1, request.sequence
     if step is not None:
-        pinned = step.server = step.server if step.server >= 0 else (yield from core.choose(request.deadline))
+        chosen = step.server if step.server >= 0 else (yield from core.choose_for_all(meta.name, call.version, request.deadline))
+        pinned = step.server = chosen
         step.left = True
     may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
     reply, attempts, _ = yield from core.attempt(
@@ -238,16 +303,24 @@ def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared)
     )
     if call.outputs is not None:
         check_outputs(meta.name, reply.outputs, call.outputs)
+    if call.request_id and reply.request_id:
+        check_request_id(meta.name, reply.request_id, call.request_id)
     if log.isEnabledFor(DEBUG):
         log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, reply.version, prepared.nbytes, reply.wait_s * 1000)
     return reply, attempts
 
 
-def _call(meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
-    """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit)."""
+def _queue_policy(meta: ModelMeta, request: Request) -> QueuePolicy:
+    return meta.queue_policies.get(request.options.priority or 0) or meta.queue_policies[0]
+
+
+def _call(core: Core, meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
+    """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit). Raises InvalidInput (TG066)."""
+    if prepared.nbytes > MAX_REQUEST_BYTES and core.endpoints[0].protocol == "grpc":
+        check_size(prepared.nbytes, meta.name)
     options = request.options
     parameters = _parameters(request) if options.priority is not None or options.parameters or request.sequence is not None else {}
-    policy = meta.queue_policies.get(options.priority or 0) or meta.queue_policies[0]
+    policy = _queue_policy(meta, request)
     limit_us = policy.timeout_us
     if limit_us and policy.may_be_shortened:
         # Triton takes a request's own limit only where it is shorter than the queue's (facts of core/scheduler_utils).

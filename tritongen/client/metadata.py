@@ -13,6 +13,9 @@ from tritongen.diagnostics import shown
 from tritongen.dtypes import Dtype
 from tritongen.samples import SAMPLES_PARAMETER
 
+_NETWORKS = frozenset({"onnxruntime", "tensorrt", "pytorch", "tensorflow", "openvino"})
+"""Backends whose models see no more of a request than its tensors."""
+
 
 @dataclass(frozen=True)
 class TensorMeta:
@@ -46,11 +49,13 @@ class QueuePolicy:
     """How long a request may wait in a model's queue.
 
     Attributes:
+        max_size: how many requests may wait there; 0 for any number.
         timeout_us: the limit, in microseconds; 0 for none.
         rejects: a request that waited for so long is refused; else it is put behind all others.
         may_be_shortened: a request may state a shorter limit of its own.
     """
 
+    max_size: int
     timeout_us: int
     rejects: bool
     may_be_shortened: bool
@@ -97,6 +102,19 @@ class ModelMeta:
         return bool(self.config.get("model_transaction_policy", {}).get("decoupled"))
 
     @cached_property
+    def is_stateful(self) -> bool:
+        """Whether each request must belong to a sequence."""
+        return "sequence_batching" in self.config
+
+    @cached_property
+    def may_know_sequences(self) -> bool:
+        """Whether something may come of a request's place in a sequence. Only with `sequence_batching` do the backends of networks get to know it; an ensemble
+        passes it on to its models, and code of one's own may read it.
+        """
+        name = str(self.config.get("backend") or self.config.get("platform") or "").partition("_")[0]
+        return self.is_stateful or "ensemble_scheduling" in self.config or name not in _NETWORKS
+
+    @cached_property
     def warmup_shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The sizes of one item that the model's config warms up, by input name; empty where it has no warmup."""
         samples = self.config.get("model_warmup") or ()
@@ -139,8 +157,11 @@ def _shape_tensor(tensor: TensorMeta, shapes: Mapping[str, tuple[int, ...]]) -> 
 
 
 def _queue_policy(policy: Mapping[str, Any]) -> QueuePolicy:
+    """A `ModelQueuePolicy` of a config."""
     rejects = policy.get("timeout_action", "REJECT") in ("REJECT", 0)
-    return QueuePolicy(int(policy.get("default_timeout_microseconds") or 0), rejects, bool(policy.get("allow_timeout_override")))
+    return QueuePolicy(
+        int(policy.get("max_queue_size") or 0), int(policy.get("default_timeout_microseconds") or 0), rejects, bool(policy.get("allow_timeout_override"))
+    )
 
 
 def _check_config(config: Mapping[str, Any]) -> None:
@@ -157,6 +178,7 @@ def _check_config(config: Mapping[str, Any]) -> None:
         raise ValueError(f"priority_queue_policy has the levels {shown(list(levels))}, which are no numbers")
     for policy in (_object(batching, "default_queue_policy"), *(_object(levels, level) for level in levels)):
         _whole(policy, "default_timeout_microseconds")
+        _whole(policy, "max_queue_size")
 
 
 def _tensor(item: Mapping[str, Any]) -> TensorMeta:

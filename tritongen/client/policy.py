@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Collection
 from numbers import Real
 
 from tritongen.diagnostics import Diagnostic, shown
@@ -19,6 +20,7 @@ _BUDGET = 10.0
 _EARNED = 0.1
 _REST_S = 1.0
 _LONGEST_REST_S = 30.0
+_LACKING_S = 5.0
 
 
 class Deadline:
@@ -80,6 +82,7 @@ class Balancer:
     """Which of several equal servers is asked next: one after another, leaving out for a while those that could not be reached.
 
     A server is trusted while it answers. One that was lost rests, longer each time; afterwards it is asked whether it lives before a request is sent to it.
+    One that had not got a model ready is left out for that model's requests for five seconds, since models come and go.
 
     Attributes:
         trusted: of each server, whether it answered the last time.
@@ -90,17 +93,22 @@ class Balancer:
         self._resting_until = [0.0] * count
         self._rests = [0] * count
         self._answered = [False] * count
+        self._lacking_until: dict[tuple[int, str], float] = {}
         self._next = 0
         self._lock = threading.Lock()
 
-    def pick(self) -> int:
-        """The index of the server to ask."""
+    def pick(self, model: str = "", refused: Collection[int] = ()) -> int:
+        """The index of the server to ask, for a request to a model: none of those that `refused` it, as long as there are others."""
         count = len(self._resting_until)
         if count == 1:
             return 0
         now = time.monotonic()
         with self._lock:
             order = [(self._next + step) % count for step in range(count)]
+            order = [index for index in order if index not in refused] or order
+            if self._lacking_until:
+                self._lacking_until = {key: until for key, until in self._lacking_until.items() if until > now}
+                order = [index for index in order if (index, model) not in self._lacking_until] or order
             chosen = next((index for index in order if self._resting_until[index] <= now), min(order, key=self._resting_until.__getitem__))
             self._next = chosen + 1
             return chosen
@@ -120,6 +128,11 @@ class Balancer:
         self.trusted[index] = False
         self._resting_until[index] = time.monotonic() + min(_REST_S * 2 ** self._rests[index], _LONGEST_REST_S)
         self._rests[index] += 1
+
+    def lacks(self, index: int, model: str) -> None:
+        """It has not got the model, or not ready."""
+        with self._lock:
+            self._lacking_until[index, model] = time.monotonic() + _LACKING_S
 
     def is_triton(self, index: int) -> bool:
         """Whether a Triton ever answered there."""

@@ -40,6 +40,13 @@ def check_outputs(model: str, outputs: Collection[str], asked: Collection[str]) 
         raise ServerError(message, hint="the model's own code, or something between here and the server, left it out")
 
 
+def check_request_id(model: str, got: str, sent: str) -> None:
+    """Raise ServerError for an answer that says it is another request's."""
+    if got != sent:
+        message = f"model '{model}' answered the request {shown(sent)} with the answer to {shown(got)}"
+        raise ServerError(message, hint="something between here and the server mixes answers up")
+
+
 class Result(Mapping[str, Array]):
     """The outputs of one request: a mapping of arrays by name.
 

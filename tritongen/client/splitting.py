@@ -24,9 +24,10 @@ def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
     return Diagnostic("TG061", message, consequence="Triton refuses the request", hint="only infer() cuts a request", model=meta.name)
 
 
-def parts_of(prepared: Prepared, rows: int, most: int) -> list[Prepared]:
-    """A request of so many rows as requests of at most `most`, in their order."""
-    return [_part_of(prepared, start, min(start + most, rows)) for start in range(0, rows, most)]
+def parts_of(prepared: Prepared, most: int, start: int = 0, end: int | None = None) -> list[Prepared]:
+    """A request's rows from `start` to before `end` as requests of at most `most`, in their order."""
+    end = (prepared.rows or 0) if end is None else end
+    return [_part_of(prepared, first, min(first + most, end)) for first in range(start, end, most)]
 
 
 def _part_of(prepared: Prepared, start: int, end: int) -> Prepared:
@@ -56,7 +57,8 @@ def partial_failure(meta: ModelMeta, failures: dict[tuple[int, int], TritongenEr
     unsent = sum(isinstance(error, DeadlineExceeded) and not error.sent for error in failures.values())
     why = f"{unsent} of them were not sent in time; the first that failed" if unsent else "the first of them"
     message = f"model '{meta.name}': {len(failures)} of {parts} parts failed, with the rows {_rows(failures)}; {why}: {first}"
-    return PartialFailure(message, failures=failures, hint="the parts that are not named were executed; `failures` has each part that failed")
+    executed = "" if len(failures) == parts else "the parts that are not named were executed; "
+    return PartialFailure(message, failures=failures, hint=f"{executed}`failures` has each part that failed")
 
 
 def _rows(ranges: Iterable[tuple[int, int]]) -> str:

@@ -13,7 +13,9 @@ import ml_dtypes
 import models
 import numpy as np
 import pytest
+import spans
 from contract import rows
+from opentelemetry.trace import StatusCode
 
 import tritongen
 from tritongen import errors
@@ -371,25 +373,13 @@ def test_secrets_are_nowhere_to_be_seen(kind, url, caplog):
 
 
 def test_spans_tell_the_model_and_what_became_of_the_request(kind, url):
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter = InMemorySpanExporter()
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    with contract.make_client(kind, url) as client:
+    with spans.collected() as seen, contract.make_client(kind, url) as client:
         client.infer("linear", x=rows(1))
         with pytest.raises(errors.ModelNotFound):
             client.infer("nothing", x=rows(1))
-    good, bad = (span for span in exporter.get_finished_spans() if span.name.startswith("infer"))
+        good, bad = (span for span in seen.get_finished_spans() if span.name.startswith("infer"))
     assert (good.name, good.attributes["triton.model"]) == ("infer linear", "linear")
-    assert bad.status.status_code is trace.StatusCode.ERROR
-    exporter.clear()
+    assert bad.status.status_code is StatusCode.ERROR
 
 
 PAIRS = [(tritongen.Client, tritongen.AsyncClient), (sync.Model, aio.AsyncModel), (sync.InferenceSequence, aio.AsyncInferenceSequence)]

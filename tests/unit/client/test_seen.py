@@ -7,22 +7,13 @@ import threading
 import grpc
 import pytest
 import scripted_grpc
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+import spans
 from scripted_triton import ROW, serve
 
 import tritongen
 from tritongen.errors import AccessDenied, InferenceError, ModelNotFound, Overloaded, ServerError
 
 ENOUGH_S = 20.0
-
-
-@pytest.fixture
-def spans():
-    """A provider of spans; the one that other tests have set up already, where they have."""
-    if not isinstance(trace.get_tracer_provider(), TracerProvider):
-        trace.set_tracer_provider(TracerProvider())
-    return trace.get_tracer("test")
 
 
 @pytest.fixture
@@ -33,7 +24,7 @@ def talking():
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_the_context_of_a_span_arrives_at_the_server(triton, talking, run, spans, protocol):
+def test_the_context_of_a_span_arrives_at_the_server(triton, talking, run, protocol):
     carried = []
 
     def carrying(request, context):
@@ -41,7 +32,7 @@ def test_the_context_of_a_span_arrives_at_the_server(triton, talking, run, spans
         return scripted_grpc.answer(request, context)
 
     async def use(client):
-        with spans.start_as_current_span("caller") as span:
+        with spans.provider().get_tracer("test").start_as_current_span("caller") as span:
             await client.infer("m", x=ROW)
             _ = [result async for result in client.infer_many("m", [{"x": ROW}])]
             return span.get_span_context().trace_id

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scripted_grpc
 import scripted_triton
+import spans
 
 import tritongen
 from tritongen import errors
@@ -226,42 +227,26 @@ def test_a_cancelled_task_stays_cancelled_when_its_client_is_closed():
     assert task.cancelled() or sys.version_info < (3, 11)
 
 
-@pytest.fixture
-def spans():
-    """The spans that are over; whoever runs tests has one provider of them for all."""
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    exporter = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield exporter
-    exporter.shutdown()
-
-
-def test_a_span_names_the_server_that_answered_and_goes_along(triton, run, gone, spans):
+def test_a_span_names_the_server_that_answered_and_goes_along(triton, run, gone):
     async def check(client):
         await client.infer("m", x=ONE)
 
-    run(check, [f"http://127.0.0.1:{gone}", triton.url])
-    (span,) = spans.get_finished_spans()
+    with spans.collected() as seen:
+        run(check, [f"http://127.0.0.1:{gone}", triton.url])
+        (span,) = seen.get_finished_spans()
     assert (span.attributes["server.address"], span.attributes["server.port"]) == ("127.0.0.1", int(triton.url.rsplit(":", 1)[1]))
     _, trace_id, span_id, _ = triton.asked[0].headers["traceparent"].split("-")
     assert (int(trace_id, 16), int(span_id, 16)) == (span.context.trace_id, span.context.span_id)
 
 
-def test_a_request_with_a_trace_of_its_own_keeps_it(triton, run, spans):
+def test_a_request_with_a_trace_of_its_own_keeps_it(triton, run):
     own = f"00-{'1' * 32}-{'2' * 16}-01"
 
     async def check(client):
         await client.infer("m", x=ONE, headers={"Traceparent": own})
 
-    run(check, triton.url)
+    with spans.collected():
+        run(check, triton.url)
     assert triton.asked[0].headers["traceparent"] == own
     assert "tracestate" not in triton.asked[0].headers
 
