@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -14,7 +15,7 @@ from tritongen.client.calls import CallFailed
 from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import AsyncTransport, Flow, run_async
-from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream
+from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream, split_options
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result, result_of
@@ -115,12 +116,13 @@ class AsyncClient:
     ) -> AsyncIterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
 
-        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it: one that
-        `requests` itself raises comes after the results of what it gave before.
+        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. They share the client's own window for
+        those that are cut: with as many requests under way, each sends its parts one after another. The first error ends it: one that `requests` itself raises
+        comes after the results of what it gave before.
 
-        A blocking client yields nothing while it waits for `requests`, and leaving its loop sends nothing more: what is under way goes on in its threads, until
-        it is answered or its deadline is over. In asyncio results are yielded meanwhile where `requests` is an asynchronous iterable, and closing the iterator
-        cancels what is under way.
+        A blocking client yields nothing while it waits for `requests`, and leaving its loop sends nothing more: what is under way goes on in threads that
+        nobody waits for, not even the end of Python, until it is answered or its deadline is over. In asyncio results are yielded meanwhile where `requests` is
+        an asynchronous iterable, and closing the iterator cancels what is under way.
 
         Raises InvalidInput and InputError at once for arguments that are none.
         """
@@ -144,7 +146,9 @@ class AsyncClient:
         add_batch_axis: bool = False,
         **tensors: object,
     ) -> AsyncIterator[Result]:
-        """Sends one request and yields every response to it: for decoupled models, over gRPC only. Leaving the loop cancels the request.
+        """Sends one request and yields every response to it: for decoupled models, over gRPC only.
+
+        Closing the iterator cancels the request: `contextlib.aclosing` does it at once, where `async for` leaves it to Python's collector.
 
         The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """
@@ -156,11 +160,12 @@ class AsyncClient:
             while True:
                 try:
                     replies = self._transports[opened.about.index].stream(opened.call, opened.deadline.left, opened.about.headers)
-                    async for reply in replies:
-                        if not begun:
-                            begun = True
-                            self._core.answered(opened.about.index)
-                        yield result_of(reply, reply.wait_s, opened.attempts)
+                    async with contextlib.aclosing(replies):
+                        async for reply in replies:
+                            if not begun:
+                                begun = True
+                                self._core.answered(opened.about.index)
+                            yield result_of(reply, reply.wait_s, opened.attempts)
                     return
                 except CallFailed as failure:
                     opened = await self._run(reopen_stream(self._core, opened, failure, begun=begun))
@@ -235,7 +240,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Give connections back, in asyncio after the ends of sequences whose tasks were cancelled, which take two seconds at most.
 
-        Closing twice does nothing; any other call afterwards raises InferenceError.
+        Closing twice does nothing; any other call afterwards raises InferenceError. A sequence whose block is still open is not ended any more: leave it first.
         """
         try:
             if self._ending:
@@ -276,7 +281,7 @@ class AsyncClient:
                 elif pulling is not None and pulling.done():
                     end = pulling.exception()
                     if end is None:
-                        waiting.append(asyncio.ensure_future(self.infer(model, pulling.result(), **options)))
+                        waiting.append(asyncio.ensure_future(self._one_of_many(model, limit, pulling.result(), options)))
                     pulling = None
             if not isinstance(end, StopAsyncIteration):
                 raise end
@@ -286,6 +291,13 @@ class AsyncClient:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await source.aclose()
+
+    async def _one_of_many(self, model: str, limit: int, inputs: Mapping[str, object], given: Mapping[str, Any]) -> Result:
+        """A request while up to `limit` are under way."""
+        options, values = split_options(inputs, given)
+        with tracing.span(model) as span:
+            request = make_request(self._core, model, values, options, span, window=self._core.window_beside(limit))
+            return await self._run(infer(self._core, request))
 
     async def _in_sequence(self, model: str, step: Step) -> Result:
         with tracing.span(model) as span:

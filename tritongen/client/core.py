@@ -87,6 +87,10 @@ class Core:
         except InputError as error:
             raise InvalidInput(error.diagnostics) from None
 
+    def window_beside(self, others: int) -> int:
+        """How many parts of a request may be under way at once, where up to so many requests are: together no more than the client's window."""
+        return max(self.settings.window // others, 1)
+
     def ask(self, call: Call, deadline: Deadline) -> Flow[Any]:
         """The answer to a question, which may be asked again. Raises InferenceError or InvalidInput."""
         answer, _, _ = yield from self.attempt(call, deadline, idempotent=True)

@@ -71,7 +71,7 @@ class Transport(Protocol):
         ...
 
     def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Any:
-        """An iterator over the replies to one request. Ends within `timeout_s` seconds; raises CallFailed."""
+        """A generator of the replies to one request, which is cancelled when it is closed. Ends within `timeout_s` seconds; raises CallFailed."""
         ...
 
     def close(self) -> None:

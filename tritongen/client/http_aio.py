@@ -6,6 +6,7 @@ import asyncio
 import io
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
@@ -24,6 +25,16 @@ _WHOLE_BODY = 1 << 20
 """aiohttp sends a larger body in pieces, so that the event loop gets a turn, where it is given a file."""
 
 
+class _Passage:
+    """Whether a request has found a connection to go over: before that the server knows nothing of it."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+
+_passage: ContextVar[_Passage] = ContextVar("passage")
+
+
 class _Connector(aiohttp.TCPConnector):
     """A pool that asks the system about a kept connection before a request goes over it, as urllib3 does.
 
@@ -36,6 +47,11 @@ class _Connector(aiohttp.TCPConnector):
 
     async def connect(self, *arguments: Any, **options: Any) -> Connection:
         """See `aiohttp.BaseConnector`."""
+        connection = await self._sound(*arguments, **options)
+        _passage.get().is_open = True
+        return connection
+
+    async def _sound(self, *arguments: Any, **options: Any) -> Connection:
         while True:
             connection = await super().connect(*arguments, **options)
             if connection.protocol not in self._used:
@@ -63,7 +79,9 @@ class AsyncHttpTransport:
         """See `AsyncTransport`."""
         start = time.perf_counter()
         message = codec.request(call)
-        body, own = compressed(message, self._compression)
+        # The event loop has other things to do meanwhile.
+        is_long = self._compression and message.body is not None and len(message.body) > _WHOLE_BODY
+        body, own = await asyncio.to_thread(compressed, message, self._compression) if is_long else compressed(message, self._compression)
         ready = time.perf_counter()
         status, answered, data = await self._exchange(message, body, {**headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
@@ -97,6 +115,8 @@ class AsyncHttpTransport:
         data = io.BytesIO(body) if body is not None and len(body) > _WHOLE_BODY else body
         # Without the threshold aiohttp rounds limits above five seconds up to whole ones.
         limit = aiohttp.ClientTimeout(total=timeout_s, ceil_threshold=LONGEST_S)
+        passage = _Passage()
+        _passage.set(passage)
         try:
             async with session.request(
                 message.method, f"{self._base}{message.path}", data=data, headers=headers, timeout=limit, allow_redirects=False
@@ -104,7 +124,7 @@ class AsyncHttpTransport:
                 content = await response.read()
                 return response.status, {name.lower(): value for name, value in response.headers.items()}, content
         except asyncio.TimeoutError as error:
-            raise closed() if self._closed else CallFailed(Status.DEADLINE, "TIMEOUT", "") from error
+            raise closed() if self._closed else CallFailed(Status.DEADLINE, "TIMEOUT", "", sent=passage.is_open) from error
         except (aiohttp.ClientError, aiohttp.http_exceptions.HttpProcessingError, OSError, RuntimeError) as error:
             failure = self._failure(error)
         # Without what it came from: aiohttp's errors hold the request's headers.

@@ -24,7 +24,8 @@ from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status, close
 from tritongen.client.endpoint import Access, Endpoint, tls_context
 from tritongen.client.flow import Headers
 
-_POOL = 64
+_POOL = 1024
+"""Connections that are kept: more than anybody has requests under way, since urllib3 drops those beyond it with a warning for each."""
 
 
 class _Now(threading.local):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tritongen.client.arguments import check_options
+from tritongen.client.arguments import check_options, merged
 from tritongen.client.calls import CallFailed, Infer, Reply
 from tritongen.client.core import Core, Described, log
 from tritongen.client.failures import Circumstances, too_late
@@ -50,6 +50,9 @@ class Options:
     idempotent: bool | None = None
 
 
+_OPTIONS = frozenset(item.name for item in fields(Options))
+
+
 class Opened(NamedTuple):
     """A stream that may be opened, for the time `attempts`; the servers that `refused` it had not got its model."""
 
@@ -84,6 +87,12 @@ class Request:
     span: Span | None = None
     sequence: Step | None = None
     window: int = 1
+
+
+def split_options(inputs: Mapping[str, object] | None, given: Mapping[str, Any]) -> tuple[Options, Mapping[str, object]]:
+    """The keywords of an `infer` as its options and all its inputs. Raises InvalidInput (TG061) as `merged` does."""
+    options = Options(**{name: value for name, value in given.items() if name in _OPTIONS})
+    return options, merged(inputs, {name: value for name, value in given.items() if name not in _OPTIONS})
 
 
 def make_request(

@@ -17,11 +17,11 @@ class Timings:
     """Where a request's time went, in seconds.
 
     Attributes:
-        total: from the call to its return, retries and their pauses included.
-        serialise: making the message, of the attempt that succeeded.
-        wait: the network and the server, likewise.
-        decode: reading the answer, likewise.
-        attempts: how often it was sent.
+        total: from the call to its return, retries and their pauses included; for a response of a stream, from the request to it.
+        serialise: making the message, of the attempt that succeeded; of all parts together where the request was cut.
+        wait: the network and the server, likewise; of the slowest part where it was cut.
+        decode: reading the answer, of all parts together where it was cut.
+        attempts: how often it was sent: once, and each time that it was sent again; of all parts together where it was cut.
     """
 
     total: float

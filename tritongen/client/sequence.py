@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritongen.client.arguments import bound_to, check_flag, check_model, check_sequence_id, merged
-from tritongen.client.inference import Options
+from tritongen.client.arguments import bound_to, check_flag, check_model, check_sequence_id
+from tritongen.client.inference import Options, split_options
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import AccessDenied, ConnectionFailed, DeadlineExceeded, InvalidInput, ModelNotFound, ModelNotReady, NotTriton, TritongenError
 
 _END_S = 2.0
-_OPTIONS = frozenset(item.name for item in dataclasses.fields(Options))
 
 
 @dataclass(slots=True)
@@ -83,8 +82,7 @@ class SequenceState:
         if given.get("idempotent") is True:
             raise self._refusal("has requests that are never sent twice, and idempotent=True asks for that", "leave it out")
         given = bound_to(self._version, given)
-        options = Options(**{name: value for name, value in given.items() if name in _OPTIONS})
-        values = merged(inputs, {name: value for name, value in given.items() if name not in _OPTIONS})
+        options, values = split_options(inputs, given)
         is_last = check_flag("end", end, self.model)
         if not self._under_way.acquire(blocking=False):
             raise self._refusal("has a request under way, and takes one after another", "wait for the answer before the next request")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -14,9 +15,10 @@ from tritongen.client import calls, tracing
 from tritongen.client.arguments import bound_to, check_requests, check_window, merged
 from tritongen.client.calls import CallFailed
 from tritongen.client.core import Core, Health, Settings
+from tritongen.client.crew import Crew
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import Flow, Transport, run
-from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream
+from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream, split_options
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result, result_of
@@ -113,12 +115,13 @@ class Client:
     def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
 
-        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. The first error ends it: one that
-        `requests` itself raises comes after the results of what it gave before.
+        At most `window` requests are under way, and `requests` is read no further ahead; `options` are those of `infer`. They share the client's own window for
+        those that are cut: with as many requests under way, each sends its parts one after another. The first error ends it: one that `requests` itself raises
+        comes after the results of what it gave before.
 
-        A blocking client yields nothing while it waits for `requests`, and leaving its loop sends nothing more: what is under way goes on in its threads, until
-        it is answered or its deadline is over. In asyncio results are yielded meanwhile where `requests` is an asynchronous iterable, and closing the iterator
-        cancels what is under way.
+        A blocking client yields nothing while it waits for `requests`, and leaving its loop sends nothing more: what is under way goes on in threads that
+        nobody waits for, not even the end of Python, until it is answered or its deadline is over. In asyncio results are yielded meanwhile where `requests` is
+        an asynchronous iterable, and closing the iterator cancels what is under way.
 
         Raises InvalidInput and InputError at once for arguments that are none.
         """
@@ -142,7 +145,9 @@ class Client:
         add_batch_axis: bool = False,
         **tensors: object,
     ) -> Iterator[Result]:
-        """Sends one request and yields every response to it: for decoupled models, over gRPC only. Leaving the loop cancels the request.
+        """Sends one request and yields every response to it: for decoupled models, over gRPC only.
+
+        Closing the iterator cancels the request; `for` closes one that nothing else refers to when its loop is left.
 
         The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """
@@ -154,11 +159,12 @@ class Client:
             while True:
                 try:
                     replies = self._transports[opened.about.index].stream(opened.call, opened.deadline.left, opened.about.headers)
-                    for reply in replies:
-                        if not begun:
-                            begun = True
-                            self._core.answered(opened.about.index)
-                        yield result_of(reply, reply.wait_s, opened.attempts)
+                    with contextlib.closing(replies):
+                        for reply in replies:
+                            if not begun:
+                                begun = True
+                                self._core.answered(opened.about.index)
+                            yield result_of(reply, reply.wait_s, opened.attempts)
                     return
                 except CallFailed as failure:
                     opened = self._run(reopen_stream(self._core, opened, failure, begun=begun))
@@ -233,7 +239,7 @@ class Client:
     def close(self) -> None:
         """Give connections back, in asyncio after the ends of sequences whose tasks were cancelled, which take two seconds at most.
 
-        Closing twice does nothing; any other call afterwards raises InferenceError.
+        Closing twice does nothing; any other call afterwards raises InferenceError. A sequence whose block is still open is not ended any more: leave it first.
         """
         for transport in self._transports:
             transport.close()
@@ -249,7 +255,8 @@ class Client:
 
     def _many(self, model: str, requests: Iterator[Mapping[str, object]], limit: int, options: Mapping[str, Any]) -> Iterator[Result]:
         waiting: deque[Future[Result]] = deque()
-        pool = ThreadPoolExecutor(limit, thread_name_prefix="tritongen-many")
+        crew = Crew[Result](limit, "tritongen-many")
+        one = partial(self._one_of_many, model, limit)
         try:
             while True:
                 try:
@@ -261,13 +268,20 @@ class Client:
                         yield waiting.popleft().result()
                     raise
                 # In the caller's context, so that spans have their parent.
-                waiting.append(pool.submit(contextvars.copy_context().run, partial(self.infer, model, inputs, **options)))
+                waiting.append(crew.submit(partial(contextvars.copy_context().run, one, inputs, options)))
                 while waiting and (len(waiting) >= limit or waiting[0].done()):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            crew.dismiss()
+
+    def _one_of_many(self, model: str, limit: int, inputs: Mapping[str, object], given: Mapping[str, Any]) -> Result:
+        """A request while up to `limit` are under way."""
+        options, values = split_options(inputs, given)
+        with tracing.span(model) as span:
+            request = make_request(self._core, model, values, options, span, window=self._core.window_beside(limit))
+            return run(infer(self._core, request), self._transports)
 
     def _in_sequence(self, model: str, step: Step) -> Result:
         with tracing.span(model) as span:
