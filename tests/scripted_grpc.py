@@ -63,7 +63,8 @@ class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
         response = pb.ModelConfigResponse()
         response.config.name, response.config.max_batch_size = "m", 4
         if self._queue_timeout_us:
-            response.config.dynamic_batching.default_queue_policy.default_timeout_microseconds = self._queue_timeout_us
+            policy = response.config.dynamic_batching.default_queue_policy
+            policy.default_timeout_microseconds, policy.allow_timeout_override = self._queue_timeout_us, True
         return response
 
     def ModelInfer(self, request, context):  # noqa: N802 - its name in the protocol

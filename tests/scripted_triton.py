@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,8 @@ class Script:
     Attributes:
         infer: the answer to each request for an inference.
         ready: whether the model says that it is.
+        present: whether the server has the model at all.
+        config: fields of the model's config in place of the usual ones.
         datatype: of the model's input.
         loading: the answer to a request to load a model.
         asked: the requests for inferences so far.
@@ -68,6 +71,8 @@ class Script:
 
     infer: Callable[[Asked], Answer] = lambda asked: answer(asked.said["inputs"][0]["shape"][0])
     ready: bool = True
+    present: bool = True
+    config: dict[str, Any] = field(default_factory=dict)
     datatype: str = "FP32"
     loading: Answer = (200, {}, b"")
     url: str = ""
@@ -77,6 +82,10 @@ class Script:
     def flags(self) -> list[tuple[bool, bool]]:
         """START and END of each request of a sequence that arrived."""
         return [(asked.said["parameters"]["sequence_start"], asked.said["parameters"]["sequence_end"]) for asked in self.asked]
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 256  # many may come at once
 
 
 @contextlib.contextmanager
@@ -95,6 +104,8 @@ def serve(tls: ssl.SSLContext | None = None):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path.endswith("/infer"):
                 headers = {name.lower(): value for name, value in self.headers.items()}
+                if "content-encoding" in headers:
+                    body = zlib.decompress(body, wbits=zlib.MAX_WBITS | 32)
                 said = json.loads(body[: int(headers["inference-header-content-length"])])
                 asked = Asked(headers, said, self.connection)
                 script.asked.append(asked)
@@ -103,7 +114,8 @@ def serve(tls: ssl.SSLContext | None = None):
                 self._say(*script.loading)
             else:
                 state = {"state": "READY" if script.ready else "UNAVAILABLE"}
-                self._say(200, {}, json.dumps([{"name": "m", "version": "1", **state}]).encode())
+                listed = [{"name": "m", "version": "1", **state}] if script.present else []
+                self._say(200, {}, json.dumps(listed).encode())
 
         def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response(status)
@@ -119,7 +131,7 @@ def serve(tls: ssl.SSLContext | None = None):
         def log_message(self, *_) -> None:
             """Nothing is printed."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     script.url = f"http://127.0.0.1:{server.server_port}"
     if tls is not None:
@@ -137,15 +149,15 @@ def serve(tls: ssl.SSLContext | None = None):
 
 
 def _described(script: Script, path: str) -> Answer:
-    if path.endswith("/config"):
-        return 200, {}, json.dumps(CONFIG).encode()
+    if path.endswith("/config") and script.present:
+        return 200, {}, json.dumps({**CONFIG, **script.config}).encode()
     if "/health/" in path:
         return 200, {}, b""
     if path.endswith("/ready"):
-        return 200 if script.ready else 400, {}, b""
+        return 200 if script.ready and script.present else 400, {}, b""
     if path == "/v2":
         return 200, {}, json.dumps({"name": "triton"}).encode()
-    if not script.ready:
+    if not (script.ready and script.present):
         return 400, {}, json.dumps({"error": "the model is not ready"}).encode()
     inputs = [{**tensor, "datatype": script.datatype} for tensor in METADATA["inputs"]]
     return 200, {}, json.dumps({**METADATA, "inputs": inputs}).encode()

@@ -18,6 +18,7 @@ from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
 from tritongen.client.policy import Balancer, Budget, Deadline, pause_before
 from tritongen.client.redaction import cleanse
+from tritongen.client.requests import check_size
 from tritongen.client.tracing import Span
 from tritongen.errors import (
     ConnectionFailed,
@@ -98,6 +99,9 @@ class Core:
 
     def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
         """Load or unload a model on every server. Done once on each: what fails to load fails again. An error says on which servers it was done before."""
+        if isinstance(call, calls.LoadModel) and self.endpoints[0].protocol == "grpc":
+            size = len(call.config) + sum(map(len, call.files.values()))
+            check_size(size, call.model, "files", "put the model into the server's repository, and load it from there")
         self.forget(call.model)
         for index in range(len(self.endpoints)):
             try:

@@ -74,6 +74,7 @@ def _connected(host: str, port: int) -> socket.socket:
             made.settimeout(_now.left / (len(addresses) - index))
             made.connect(address)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made.settimeout(_now.left)  # urllib3 leaves it so until the request is written
         except OSError as error:
             made.close()
             last = error

@@ -172,8 +172,8 @@ def array_bytes(array: Array) -> int:
     return sum(4 + len(item) for item in array.ravel().tolist()) if array.dtype == object else array.nbytes
 
 
-def check_size(size: int, model: str) -> None:
-    """Raise InvalidInput (TG066) for a request whose tensors take `size` bytes and do not fit one gRPC message."""
+def check_size(size: int, model: str, what: str = "tensors", hint: str = "send fewer rows or smaller inputs") -> None:
+    """Raise InvalidInput (TG066) for a request whose contents (`what`) take `size` bytes and do not fit one gRPC message."""
     if size > MAX_REQUEST_BYTES:
-        message = f"the request would hold {size} bytes ({size / 2**30:.1f} GiB) of tensors, and the limit is {MAX_REQUEST_BYTES} (2 GiB)"
-        raise InvalidInput([Diagnostic("TG066", message, consequence="gRPC carries no larger message", hint="send fewer rows or smaller inputs", model=model)])
+        message = f"the request would hold {size} bytes ({size / 2**30:.1f} GiB) of {what}, and the limit is {MAX_REQUEST_BYTES} (2 GiB)"
+        raise InvalidInput([Diagnostic("TG066", message, consequence="gRPC carries no larger message", hint=hint, model=model)])

@@ -41,14 +41,19 @@ def within(deadline_s):
 
 
 class Proxy:
-    """Passes bytes on to a server, and can be told to cut every connection after some bytes of the answer, or to swallow everything."""
+    """Passes bytes on to a server, and can be told to cut every connection after some bytes of the answer or of the request, or to swallow everything.
+
+    `heard` counts the bytes of requests.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.cut_after: int | None = None
+        self.cut_request_after: int | None = None
         self.swallow = False
+        self.heard = 0
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -90,11 +95,13 @@ class Proxy:
             while data := source.recv(65536):
                 if self.swallow:
                     continue
-                if is_answer and self.cut_after is not None:
-                    data = data[: max(self.cut_after - passed, 0)]
+                limit = self.cut_after if is_answer else self.cut_request_after
+                if limit is not None:
+                    data = data[: max(limit - passed, 0)]
                 target.sendall(data)
                 passed += len(data)
-                if is_answer and self.cut_after is not None and passed >= self.cut_after:
+                self.heard += 0 if is_answer else len(data)
+                if limit is not None and passed >= limit:
                     break
         for one in (source, target):
             with contextlib.suppress(OSError):
@@ -129,6 +136,46 @@ def test_a_connection_that_is_cut_in_the_middle_of_an_answer(proxied, kind):
         assert not isinstance(error.value, errors.NotTriton)
         proxy.cut_after = None
         assert client.infer("linear", x=rows(8), deadline_s=60, idempotent=True)["y"].shape == (8, 16)
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_request(proxied, kind):
+    proxy, url = proxied
+    x = np.ones((20_000, 64), np.float32)
+    with contract.make_client(kind, url) as client:
+        client.meta("wide")
+        proxy.cut_request_after = 1_000_000
+        with within(0), pytest.raises(errors.ConnectionFailed) as error:
+            client.infer("wide", x=x, deadline_s=60)
+        assert error.value.sent
+        proxy.cut_request_after = None
+        assert client.infer("wide", x=x, deadline_s=60, idempotent=True)["y"].shape == (20_000, 16)
+
+
+@pytest.mark.parametrize("compression", ["gzip", "deflate"])
+def test_compressed_requests_are_smaller_and_the_answers_are_equal(proxied, kind, compression):
+    proxy, url = proxied
+    x = np.zeros((2_000, 64), np.float32)
+
+    def ask(**options):
+        with contract.make_client(kind, url, **options) as client:
+            client.meta("wide")
+            before = proxy.heard
+            answer = client.infer("wide", x=x, deadline_s=60)["y"]
+            return answer, proxy.heard - before
+
+    (plain, size), (answer, compressed) = ask(), ask(compression=compression)
+    assert np.array_equal(answer, plain)
+    assert size > x.nbytes > 20 * compressed
+
+
+def test_readiness_is_found_over_another_connection_where_the_first_one_hangs(proxied, kind):
+    proxy, url = proxied
+    proxy.swallow = True
+    with contract.make_client(kind, url) as client, within(0):
+        healing = threading.Timer(0.5, setattr, (proxy, "swallow", False))
+        healing.start()
+        client.wait_ready("linear", deadline_s=120)
+        healing.join()
 
 
 def test_a_kept_connection_that_was_closed_costs_no_request(proxied, kind):
@@ -199,3 +246,7 @@ def test_a_request_beyond_what_grpc_carries_is_refused_early(server):
     huge = np.broadcast_to(np.float32(0), (8_500_000, 64))
     with tritongen.Client(server.grpc_url) as client, within(0), pytest.raises(errors.InvalidInput, match="the limit is 2147418112"):
         client.infer("wide", x=huge)
+    with tritongen.Client(server.grpc_url) as client, within(0), pytest.raises(errors.InvalidInput, match="the limit is 2147418112"):
+        next(client.stream("wide", x=huge))
+    with tritongen.Client(server.grpc_url) as client, within(0), pytest.raises(errors.InvalidInput, match="the limit is 2147418112"):
+        client.load("wide", config="{}", files={"1/model.onnx": bytes(2**31)})
