@@ -148,7 +148,7 @@ class AsyncClient:
     ) -> AsyncIterator[Result]:
         """Sends one request and yields every response to it: for decoupled models, over gRPC only.
 
-        Closing the iterator cancels the request: `contextlib.aclosing` does it at once, where `async for` leaves it to Python's collector.
+        Closing the iterator cancels the request: leaving a `for` loop does it where nothing else refers to it, and in asyncio `contextlib.aclosing`.
 
         The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """

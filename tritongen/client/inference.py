@@ -214,7 +214,8 @@ def _prepared(request: Request, meta: ModelMeta) -> Prepared:
 def _checked(core: Core, request: Request, described: Described) -> Flow[tuple[Reply, int]]:
     """A request that its model takes: the answer, and how often something was sent. Raises where the model does not take it."""
     meta = described.meta
-    _check_kind(meta, request)
+    if not meta.takes_plain_requests or request.sequence is not None:
+        _check_kind(meta, request)
     prepared = _prepared(request, meta)
     if prepared.rows is None or prepared.rows <= meta.max_batch_size:
         return _exchange(core, request, meta, prepared)

@@ -107,6 +107,11 @@ class ModelMeta:
         return "sequence_batching" in self.config
 
     @cached_property
+    def takes_plain_requests(self) -> bool:
+        """Whether a request may be one of its own, and has one answer."""
+        return not self.decoupled and not self.is_stateful
+
+    @cached_property
     def may_know_sequences(self) -> bool:
         """Whether something may come of a request's place in a sequence. Only with `sequence_batching` do the backends of networks get to know it; an ensemble
         passes it on to its models, and code of one's own may read it.

@@ -147,7 +147,7 @@ class Client:
     ) -> Iterator[Result]:
         """Sends one request and yields every response to it: for decoupled models, over gRPC only.
 
-        Closing the iterator cancels the request; `for` closes one that nothing else refers to when its loop is left.
+        Closing the iterator cancels the request: leaving a `for` loop does it where nothing else refers to it, and in asyncio `contextlib.aclosing`.
 
         The arguments are those of `infer`; `deadline_s` bounds all responses together. Raises as `infer` does; Unsupported over HTTP.
         """

@@ -180,6 +180,10 @@ def fill(repository: Path) -> None:
     models.put(repository, "bf16", models.doubled(models.BF16), models.config("x BF16 [3]", "y BF16 [3]"))
     models.put(repository, "scalar", models.scaled_by_scalar(), models.config("t INT64 [1]; x FP32 [-1]", "y FP32 [-1]; square INT64 [1]", batch=0))
     models.put(repository, "two", models.two_outputs(), models.config("x FP32 [4]", "y FP32 [2]; z FP32 [4]"))
+    step = 'step [{ model_name: "link" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "z" value: "z" } }]'
+    chain = models.config("x FP32 [4]", "z FP32 [4]", extra=f"ensemble_scheduling {{ {step} }}\n")
+    models.put(repository, "link", models.two_outputs(), models.config("x FP32 [4]", "y FP32 [2]; z FP32 [4]"))
+    models.put(repository, "chain", None, chain.replace("onnxruntime_onnx", "ensemble"))
     one = "dynamic_batching { default_queue_policy { max_queue_size: 1 } }\n"
     python_model(repository, "slow", SLOW, "seconds FP32 [1]", "slept FP32 [1]", batch=1, extra=one)
     waits = "dynamic_batching { default_queue_policy { default_timeout_microseconds: 5000000 allow_timeout_override: true } }\n"
@@ -232,8 +236,8 @@ def metric(server, family: str, model: str, **labels: str) -> float:
 
 
 def serve(repository: Path, **options):
-    """The embedded server on free ports, every model loaded, loads and unloads allowed."""
-    loaded = tuple(folder.name for folder in sorted(repository.iterdir()))
+    """The embedded server on free ports, every model loaded (one of them by the ensemble that it is a link of), loads and unloads allowed."""
+    loaded = tuple(folder.name for folder in sorted(repository.iterdir()) if folder.name != "link")
     settings = {"http_port": 0, "grpc_port": 0, "metrics_port": 0, "disable_auto_complete": True, "model_control": "explicit", "load_models": loaded}
     return tritongen.serve(repository, **{**settings, **options})
 

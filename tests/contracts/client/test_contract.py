@@ -162,19 +162,33 @@ def test_a_model_that_was_unloaded_is_not_ready_and_comes_back(client):
     assert client.infer("two", x=np.ones((1, 4), np.float32))["z"].shape == (1, 4)
 
 
-def test_a_model_that_changed_is_described_again(client):
+def test_a_model_that_somebody_else_changed_is_described_again(client, kind, url):
     bound = client.model("linear")
     assert bound.infer(x=rows(9))["y"].shape == (9, 16)
     config = dict(client.config("linear"))
     config["max_batch_size"] = 3
-    client.load("linear", config=json.dumps(config), files={"1/model.onnx": models.linear().SerializeToString()})
+    with contract.make_client(kind, url) as other:
+        other.load("linear", config=json.dumps(config), files={"1/model.onnx": models.linear().SerializeToString()})
+        try:
+            # This client still knows the old model: it cuts eight rows and one, and the new model refuses the eight.
+            assert bound.infer(x=rows(9))["y"].shape == (9, 16)
+            assert bound.meta().max_batch_size == 3
+        finally:
+            other.load("linear")
+            other.wait_ready("linear", deadline_s=60)
+
+
+def test_a_model_is_unloaded_with_those_that_it_is_made_of(client):
+    assert client.infer("chain", x=np.ones((1, 4), np.float32))["z"].shape == (1, 4)
+    client.unload("chain", dependents=True)
     try:
-        # Seen through a client that still knows the old model: nine rows are more than the new one takes.
-        assert bound.infer(x=rows(9))["y"].shape == (9, 16)
-        assert bound.meta().max_batch_size == 3
+        contract.eventually(lambda: not client.ready("link"), "what it is made of is unloaded")
+        listed = {item["name"] for item in client.repository_index(ready=True)}
+        assert {"linear", "slow"} <= listed
+        assert not {"chain", "link"} & listed
     finally:
-        client.load("linear")
-        client.wait_ready("linear", deadline_s=60)
+        client.load("chain")
+    assert "chain" in {item["name"] for item in client.repository_index(ready=True)}
 
 
 def test_results_of_many_requests_come_in_order_and_are_read_no_further_ahead(client):
@@ -210,6 +224,7 @@ def test_a_decoupled_model_streams_over_grpc(client, kind):
             list(client.stream("counting", count=count))
         return
     assert [int(result["number"][0]) for result in client.stream("counting", count=count)] == [0, 1, 2, 3]
+    assert [int(result["number"][0]) for result in client.model("counting").stream(count=count)] == [0, 1, 2, 3]
     assert list(client.stream("counting", count=np.array([0], np.int32))) == []
     assert client.infer("linear", x=rows(1))["y"].shape == (1, 16)
 
@@ -233,6 +248,8 @@ def test_a_sequence_always_starts_and_ends(client):
 
     with pytest.raises(ZeroDivisionError):
         interrupted()
+    with client.model("summing").sequence(sequence_id="mine") as bound:
+        assert [int(bound.infer(x=one)["sum"][0, 0]) for _ in range(2)] == [1, 2]
     with client.sequence("summing") as fourth:
         with pytest.raises(errors.InvalidInput):
             fourth.infer(x=one * 1.5)
