@@ -2,7 +2,7 @@
 
     python benchmarks/deadlines.py [--rounds 20] [--deadline 0.3]
 
-The server is the embedded Triton behind a proxy, and is really stopped, cut off or kept busy. Prints the median and the worst of all rounds, in milliseconds, of
+The server is the embedded Triton behind a proxy, and is really stopped, cut off or kept busy. Prints the median and the worst of all rounds, in ms, of
 calls that end with DeadlineExceeded; of those whose server is gone, how long the error takes in all.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 
 
@@ -69,7 +70,11 @@ class Proxy:
                 passed += len(data)
                 self.heard += 0 if is_answer else len(data)
                 if limit is not None and passed >= limit:
+                    # As a process that dies does it: what is still sent to it is refused, and not only left unread.
+                    source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     break
         for one in (source, target):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+        if not is_answer and self.cut_request_after is not None:
+            source.close()
