@@ -63,6 +63,7 @@ class Script:
         infer: the answer to each request for an inference.
         ready: whether the model says that it is.
         present: whether the server has the model at all.
+        instead: the answer to everything, as from what stands in front of a server; None for its own.
         config: fields of the model's config in place of the usual ones.
         datatype: of the model's input.
         loading: the answer to a request to load a model.
@@ -72,6 +73,7 @@ class Script:
     infer: Callable[[Asked], Answer] = lambda asked: answer(asked.said["inputs"][0]["shape"][0])
     ready: bool = True
     present: bool = True
+    instead: Answer | None = None
     config: dict[str, Any] = field(default_factory=dict)
     datatype: str = "FP32"
     loading: Answer = (200, {}, b"")
@@ -118,6 +120,7 @@ def serve(tls: ssl.SSLContext | None = None):
                 self._say(200, {}, json.dumps(listed).encode())
 
         def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
+            status, headers, body = script.instead or (status, headers, body)
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)

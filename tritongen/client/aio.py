@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
-from tritongen.client.arguments import bound_to, check_requests, check_window, merged
+from tritongen.client.arguments import bound_to, check_requests, check_window, merged, named
 from tritongen.client.calls import CallFailed
 from tritongen.client.core import Core, Health, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import AsyncTransport, Flow, run_async
-from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream, split_options
+from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id, open_stream, reopen_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result, result_of
@@ -127,7 +127,8 @@ class AsyncClient:
         Raises InvalidInput and InputError at once for arguments that are none.
         """
         check_requests(requests, Iterable, AsyncIterable)
-        return self._many(model, requests, self._core.settings.window if window is None else check_window(window), options)
+        window = self._core.settings.window if window is None else check_window(window)
+        return self._many(model, requests, window, *common_options(model, options))
 
     async def stream(
         self,
@@ -265,7 +266,12 @@ class AsyncClient:
             task.exception()
 
     async def _many(
-        self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], limit: int, options: Mapping[str, Any]
+        self,
+        model: str,
+        requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]],
+        limit: int,
+        options: Options,
+        tensors: Mapping[str, object],
     ) -> AsyncIterator[Result]:
         waiting: deque[asyncio.Task[Result]] = deque()
         source = _each(requests)
@@ -281,7 +287,7 @@ class AsyncClient:
                 elif pulling is not None and pulling.done():
                     end = pulling.exception()
                     if end is None:
-                        waiting.append(asyncio.ensure_future(self._one_of_many(model, limit, pulling.result(), options)))
+                        waiting.append(asyncio.ensure_future(self._one_of_many(model, options, limit, pulling.result(), tensors)))
                     pulling = None
             if not isinstance(end, StopAsyncIteration):
                 raise end
@@ -292,9 +298,9 @@ class AsyncClient:
             await asyncio.gather(*tasks, return_exceptions=True)
             await source.aclose()
 
-    async def _one_of_many(self, model: str, limit: int, inputs: Mapping[str, object], given: Mapping[str, Any]) -> Result:
-        """A request while up to `limit` are under way."""
-        options, values = split_options(inputs, given)
+    async def _one_of_many(self, model: str, options: Options, limit: int, inputs: Mapping[str, object], tensors: Mapping[str, object]) -> Result:
+        """A request while up to `limit` are under way; `tensors` go with each."""
+        values = merged(named(inputs), tensors)
         with tracing.span(model) as span:
             request = make_request(self._core, model, values, options, span, window=self._core.window_beside(limit))
             return await self._run(infer(self._core, request))
@@ -398,14 +404,14 @@ class AsyncInferenceSequence:
         step = self._state.leave(self._client._core.settings.deadline_s)
         if step is None:
             return
+        # Whoever cancels, before or from now on, does not wait for the server; the client keeps the task until it is over.
         ending = asyncio.ensure_future(self._send(step))
+        self._client._ending.add(ending)
+        ending.add_done_callback(self._client._ended)
         if isinstance(error, asyncio.CancelledError):
-            # Whoever cancelled does not wait for the server; the client keeps the task until it is over.
-            self._client._ending.add(ending)
-            ending.add_done_callback(self._client._ended)
             return
         try:
-            await ending
+            await asyncio.shield(ending)
         except TritongenError:
             if error is None:
                 raise

@@ -38,14 +38,19 @@ def merged(inputs: Mapping[str, object] | None, tensors: Mapping[str, object]) -
     """The inputs of a request from its two forms, the mapping and the keywords. Raises InvalidInput (TG061) for what is no mapping, and for a name in both."""
     if inputs is None:
         return tensors
-    if not isinstance(inputs, Mapping):
-        message = f"the inputs are given as {type(inputs).__name__}, without names"
-        raise InvalidInput([Diagnostic("TG061", message, hint="give values by input name, such as {'x': array} or x=array")])
-    twice = [name for name in inputs if name in tensors]
+    twice = [name for name in named(inputs) if name in tensors]
     if twice:
         hint = "give it in the mapping or as a keyword"
         raise InvalidInput([Diagnostic("TG061", f"the input {shown(name)} is given twice", hint=hint) for name in twice])
     return {**inputs, **tensors}
+
+
+def named(inputs: object) -> Mapping[str, object]:
+    """Inputs that have names. Raises InvalidInput (TG061) for others."""
+    if not isinstance(inputs, Mapping):
+        message = f"the inputs are given as {type(inputs).__name__}, without names"
+        raise InvalidInput([Diagnostic("TG061", message, hint="give values by input name, such as {'x': array} or x=array")])
+    return inputs
 
 
 def bound_to(version: str, options: Mapping[str, Any]) -> dict[str, Any]:

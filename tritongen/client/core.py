@@ -98,7 +98,10 @@ class Core:
         return answer
 
     def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
-        """Load or unload a model on every server. Done once on each: what fails to load fails again. An error says on which servers it was done before."""
+        """Load or unload a model on every server, one after another. Done once on each: what fails to load fails again, and ends it.
+
+        An error says on which servers it was done before.
+        """
         if isinstance(call, calls.LoadModel) and self.endpoints[0].protocol == "grpc":
             size = len(call.config) + sum(map(len, call.files.values()))
             check_size(size, call.model, "files", "put the model into the server's repository, and load it from there")
@@ -110,6 +113,7 @@ class Core:
                 if len(self.endpoints) > 1:
                     add_to_message(error, _done_before(call, [endpoint.url for endpoint in self.endpoints], index))
                 raise
+        self.balancer.found(call.model)
 
     def holds(self, call: Call, deadline: Deadline) -> Flow[bool]:
         """The answer to a question of yes or no: whether it is yes of any server. False where nobody answers; raises AccessDenied."""
@@ -189,15 +193,14 @@ class Core:
             self.endpoints[index],
             index,
             self.balancer.is_triton(index),
-            getattr(call, "model", ""),
-            getattr(call, "version", ""),
+            *_model_of(call),
             is_control=isinstance(call, calls.LoadModel | calls.UnloadModel),
             headers=headers,
             general=self.access.headers,
             queue_timeout_s=queue_timeout_s,
         )
 
-    def choose(self, deadline: Deadline, model: str = "", refused: Collection[int] = ()) -> Flow[int]:
+    def choose(self, deadline: Deadline, model: str = "", version: str = "", refused: Collection[int] = ()) -> Flow[int]:
         """The server to ask next, about a model. Among several, one that answered the last time, or that answers now: one that is gone costs a probe only.
 
         `refused`: the servers that had not got it for this request.
@@ -206,30 +209,34 @@ class Core:
         if count == 1:
             return 0
         for tried in range(count):
-            index = self.balancer.pick(model, refused)
+            index = self.balancer.pick(model, version, refused)
             left = deadline.left
             if self.balancer.trusted[index] or left <= 0:
                 return index
             try:
                 yield Send(calls.ServerLive(), index, min(left / (count - tried + 1), _PROBE_S), NO_HEADERS)
             except CallFailed as failure:
-                if failure.status in (Status.CONNECTION, Status.DEADLINE, Status.STRANGER):
+                if _is_out(failure):
                     self.balancer.lost(index)
                     continue
             self.balancer.answered(index)
             return index
-        return self.balancer.pick(model, refused)
+        return self.balancer.pick(model, version, refused)
 
     def choose_for_all(self, model: str, version: str, deadline: Deadline) -> Flow[int]:
         """The server that takes all requests of a sequence. Among several, one that has the model ready now."""
         refused: set[int] = set()
         while True:
-            index = yield from self.choose(deadline, model, refused)
-            if len(refused) + 1 >= len(self.endpoints) or deadline.left <= 0:
+            index = yield from self.choose(deadline, model, version, refused)
+            left, others = deadline.left, len(self.endpoints) - len(refused) - 1
+            if others <= 0 or left <= 0:
                 return index
-            with contextlib.suppress(CallFailed):
-                if (yield Send(calls.ModelReady(model, version), index, min(deadline.left, _PROBE_S), NO_HEADERS)):
+            try:
+                if (yield Send(calls.ModelReady(model, version), index, min(left / (others + 2), _PROBE_S), NO_HEADERS)):
                     return index
+            except CallFailed as failure:
+                if _is_out(failure):
+                    self.balancer.lost(index)
             refused.add(index)
 
     def attempt(
@@ -252,7 +259,7 @@ class Core:
         refused: set[int] = set()
         while True:
             attempts += 1
-            index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline, getattr(call, "model", ""), refused))
+            index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline, *_model_of(call), refused))
             if span is not None:
                 span.asks(self.endpoints[index])
             left = deadline.left
@@ -296,9 +303,11 @@ class Core:
         error = yield from explain(failure, about, deadline)
         self._note(about, failure, error, refused)
         # Another server may take what never reached this one, or its model, at once and at no cost.
-        elsewhere = pinned < 0 and len(self.endpoints) > 1 and (_never_arrived(error) or (about.index in refused and len(refused) < len(self.endpoints)))
+        untried = pinned < 0 and about.index in refused and len(refused) < len(self.endpoints)
+        elsewhere = untried or (pinned < 0 and len(self.endpoints) > 1 and _never_arrived(error))
         pause = 0.0 if elsewhere else pause_before(attempts)
-        may = not begun and attempts <= self.settings.retries and (elsewhere or _may_retry(error, idempotent, about.is_control)) and pause < deadline.left
+        is_left = untried or attempts <= self.settings.retries
+        may = not begun and is_left and (elsewhere or _may_retry(error, idempotent, about.is_control)) and pause < deadline.left
         if not may or not (elsewhere or self._budget.take()):
             raise error from failure
         what = about.model or about.endpoint.url
@@ -308,12 +317,12 @@ class Core:
     def _note(self, about: Circumstances, failure: CallFailed, error: TritongenError, refused: set[int]) -> None:
         if isinstance(error, ConnectionFailed):
             self.balancer.lost(about.index)
-        elif isinstance(error, DeadlineExceeded):
+        elif isinstance(error, DeadlineExceeded) or type(error) is Unavailable:  # nobody could say whether the model is ready
             self.balancer.doubt(about.index)
         elif failure.own:
             self.balancer.answered(about.index)
         if isinstance(error, ModelNotFound | ModelNotReady) and not about.is_control:
-            self.balancer.lacks(about.index, about.model)
+            self.balancer.lacks(about.index, about.model, about.version)
             refused.add(about.index)
 
 
@@ -322,6 +331,16 @@ def _done_before(call: calls.LoadModel | calls.UnloadModel, urls: Sequence[str],
     what = "loaded" if isinstance(call, calls.LoadModel) else "unloaded"
     before, after = ", ".join(urls[:failed]) or "no other server", ", ".join(urls[failed + 1 :])
     return f"; model '{call.model}' was {what} before by {before}" + (f", and {after} was not asked" if after else "")
+
+
+def _model_of(call: Call) -> tuple[str, str]:
+    """The model and version that a call is about; empty for the server as a whole."""
+    return getattr(call, "model", ""), getattr(call, "version", "")
+
+
+def _is_out(failure: CallFailed) -> bool:
+    """Whether a question about health that failed in this way found no Triton: nobody, or only what stands in front of one. Who denies access is there."""
+    return failure.status in (Status.CONNECTION, Status.DEADLINE, Status.STRANGER) or not (failure.own or failure.status is Status.DENIED)
 
 
 def _never_arrived(error: TritongenError) -> bool:

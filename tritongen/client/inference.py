@@ -95,6 +95,12 @@ def split_options(inputs: Mapping[str, object] | None, given: Mapping[str, Any])
     return options, merged(inputs, {name: value for name, value in given.items() if name not in _OPTIONS})
 
 
+def common_options(model: str, given: Mapping[str, Any]) -> tuple[Options, Mapping[str, object]]:
+    """The keywords of an `infer_many`: the options of each of its requests, and the inputs that each has. Raises InvalidInput (TG061, TG067)."""
+    options, tensors = split_options(None, given)
+    return check_options(model, options), tensors
+
+
 def make_request(
     core: Core,
     model: str,
@@ -153,12 +159,15 @@ def open_stream(core: Core, request: Request) -> Flow[Opened]:
         if renewed is None:
             raise error from None
         call, queue_timeout_s = _streamed(core, request, renewed.meta)
-    index = yield from core.choose(request.deadline, call.model)
+    index = yield from core.choose(request.deadline, call.model, call.version)
     return _opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span, set())
 
 
 def _streamed(core: Core, request: Request, meta: ModelMeta) -> tuple[Infer, float]:
     """The call that opens a stream, as `_call` makes it. Raises InvalidInput where the model does not take the request, or not at once."""
+    if meta.is_stateful:
+        hint = "no client of tritongen streams within a sequence" if meta.decoupled else "send it in a sequence() block"
+        raise InvalidInput([_needs_sequence(meta, hint)])
     prepared = _prepared(request, meta)
     if prepared.rows is not None and prepared.rows > meta.max_batch_size:
         raise InvalidInput([too_many_rows(meta, prepared.rows)])
@@ -168,7 +177,7 @@ def _streamed(core: Core, request: Request, meta: ModelMeta) -> tuple[Infer, flo
 def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: bool) -> Flow[Opened]:
     """Where to open a stream again that failed. Raises its error where it had answers (`begun`), or may have been executed."""
     yield from core.recover(failure, opened.about, opened.deadline, opened.attempts, idempotent=False, begun=begun, refused=opened.refused)
-    index = yield from core.choose(opened.deadline, opened.call.model, opened.refused)
+    index = yield from core.choose(opened.deadline, opened.call.model, opened.call.version, opened.refused)
     about = core.about(index, opened.call, opened.about.headers, opened.about.queue_timeout_s)
     return _opened(opened.call, about, opened.deadline, opened.attempts + 1, opened.span, opened.refused)
 
@@ -229,13 +238,18 @@ def _check_kind(meta: ModelMeta, request: Request) -> None:
     if meta.decoupled:
         raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream() of the Python client, over gRPC")
     if request.sequence is None and meta.is_stateful:
-        message, hint = "the model takes requests of a sequence only (sequence_batching), and this one belongs to none", "send it in a sequence() block"
+        finding = _needs_sequence(meta, "send it in a sequence() block")
     elif request.sequence is not None and not meta.may_know_sequences:
         message = "the model keeps no state (it has no sequence_batching), and the requests of a sequence would each be answered alone"
-        hint = "use infer(), or give the model sequence_batching"
+        finding = Diagnostic("TG061", message, hint="use infer(), or give the model sequence_batching", model=meta.name)
     else:
         return
-    raise InvalidInput([Diagnostic("TG061", message, hint=hint, model=meta.name)])
+    raise InvalidInput([finding])
+
+
+def _needs_sequence(meta: ModelMeta, hint: str) -> Diagnostic:
+    message = "the model takes requests of a sequence only (sequence_batching), and this one belongs to none"
+    return Diagnostic("TG061", message, consequence="Triton refuses the request", hint=hint, model=meta.name)
 
 
 def _in_parts(core: Core, request: Request, described: Described, prepared: Prepared) -> Flow[tuple[Reply, int]]:
@@ -256,8 +270,11 @@ def _in_parts(core: Core, request: Request, described: Described, prepared: Prep
 
 
 def _cut_anew(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcomes: Sequence[Any]) -> Flow[tuple[list[Prepared], list[Any]]]:
-    """Parts with their outcomes, in which those that the server refused are cut and sent as the model wants them now. Raises InvalidInput."""
-    whole = _prepared(request, meta)
+    """Parts with their outcomes, in which those that the server refused are cut and sent as the model wants them now, if it takes them."""
+    try:
+        whole = _prepared(request, meta)
+    except InvalidInput:
+        return list(parts), list(outcomes)
     ends = list(accumulate(part.rows or 0 for part in parts))
     known: list[tuple[Prepared, Any]] = []
     for part, end, outcome in zip(parts, ends, outcomes, strict=True):

@@ -93,11 +93,11 @@ class Balancer:
         self._resting_until = [0.0] * count
         self._rests = [0] * count
         self._answered = [False] * count
-        self._lacking_until: dict[tuple[int, str], float] = {}
+        self._lacking_until: dict[tuple[int, str, str], float] = {}
         self._next = 0
         self._lock = threading.Lock()
 
-    def pick(self, model: str = "", refused: Collection[int] = ()) -> int:
+    def pick(self, model: str = "", version: str = "", refused: Collection[int] = ()) -> int:
         """The index of the server to ask, for a request to a model: none of those that `refused` it, as long as there are others."""
         count = len(self._resting_until)
         if count == 1:
@@ -108,7 +108,7 @@ class Balancer:
             order = [index for index in order if index not in refused] or order
             if self._lacking_until:
                 self._lacking_until = {key: until for key, until in self._lacking_until.items() if until > now}
-                order = [index for index in order if (index, model) not in self._lacking_until] or order
+                order = [index for index in order if (index, model, version) not in self._lacking_until] or order
             chosen = next((index for index in order if self._resting_until[index] <= now), min(order, key=self._resting_until.__getitem__))
             self._next = chosen + 1
             return chosen
@@ -124,15 +124,25 @@ class Balancer:
         self.trusted[index] = False
 
     def lost(self, index: int) -> None:
-        """It could not be reached."""
-        self.trusted[index] = False
-        self._resting_until[index] = time.monotonic() + min(_REST_S * 2 ** self._rests[index], _LONGEST_REST_S)
-        self._rests[index] += 1
+        """It could not be reached. What else was under way there is lost with it, and makes its rest no longer."""
+        now = time.monotonic()
+        with self._lock:
+            self.trusted[index] = False
+            if self._resting_until[index] > now:
+                return
+            rest_s = min(_REST_S * 2 ** self._rests[index], _LONGEST_REST_S)
+            self._resting_until[index] = now + rest_s
+            self._rests[index] += rest_s < _LONGEST_REST_S
 
-    def lacks(self, index: int, model: str) -> None:
+    def lacks(self, index: int, model: str, version: str) -> None:
         """It has not got the model, or not ready."""
         with self._lock:
-            self._lacking_until[index, model] = time.monotonic() + _LACKING_S
+            self._lacking_until[index, model, version] = time.monotonic() + _LACKING_S
+
+    def found(self, model: str) -> None:
+        """The model may be wherever it was not."""
+        with self._lock:
+            self._lacking_until = {key: until for key, until in self._lacking_until.items() if key[1] != model}
 
     def is_triton(self, index: int) -> bool:
         """Whether a Triton ever answered there."""

@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from tritongen.client import calls, tracing
-from tritongen.client.arguments import bound_to, check_requests, check_window, merged
+from tritongen.client.arguments import bound_to, check_requests, check_window, merged, named
 from tritongen.client.calls import CallFailed
 from tritongen.client.core import Core, Health, Settings
 from tritongen.client.crew import Crew
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import Flow, Transport, run
-from tritongen.client.inference import Options, infer, make_request, new_sequence_id, open_stream, reopen_stream, split_options
+from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id, open_stream, reopen_stream
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result, result_of
@@ -126,7 +126,8 @@ class Client:
         Raises InvalidInput and InputError at once for arguments that are none.
         """
         check_requests(requests, Iterable)
-        return self._many(model, iter(requests), self._core.settings.window if window is None else check_window(window), options)
+        window = self._core.settings.window if window is None else check_window(window)
+        return self._many(model, iter(requests), window, *common_options(model, options))
 
     def stream(
         self,
@@ -253,10 +254,10 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({', '.join(endpoint.url for endpoint in self._core.endpoints)})"
 
-    def _many(self, model: str, requests: Iterator[Mapping[str, object]], limit: int, options: Mapping[str, Any]) -> Iterator[Result]:
+    def _many(self, model: str, requests: Iterator[Mapping[str, object]], limit: int, options: Options, tensors: Mapping[str, object]) -> Iterator[Result]:
         waiting: deque[Future[Result]] = deque()
         crew = Crew[Result](limit, "tritongen-many")
-        one = partial(self._one_of_many, model, limit)
+        send = partial(self._one_of_many, model, options, limit)
         try:
             while True:
                 try:
@@ -268,7 +269,7 @@ class Client:
                         yield waiting.popleft().result()
                     raise
                 # In the caller's context, so that spans have their parent.
-                waiting.append(crew.submit(partial(contextvars.copy_context().run, one, inputs, options)))
+                waiting.append(crew.submit(partial(contextvars.copy_context().run, send, inputs, tensors)))
                 while waiting and (len(waiting) >= limit or waiting[0].done()):
                     yield waiting.popleft().result()
             while waiting:
@@ -276,9 +277,9 @@ class Client:
         finally:
             crew.dismiss()
 
-    def _one_of_many(self, model: str, limit: int, inputs: Mapping[str, object], given: Mapping[str, Any]) -> Result:
-        """A request while up to `limit` are under way."""
-        options, values = split_options(inputs, given)
+    def _one_of_many(self, model: str, options: Options, limit: int, inputs: Mapping[str, object], tensors: Mapping[str, object]) -> Result:
+        """A request while up to `limit` are under way; `tensors` go with each."""
+        values = merged(named(inputs), tensors)
         with tracing.span(model) as span:
             request = make_request(self._core, model, values, options, span, window=self._core.window_beside(limit))
             return run(infer(self._core, request), self._transports)

@@ -19,6 +19,7 @@ import tritongen
 from tritongen import errors
 from tritongen.client import inference
 from tritongen.client.metadata import model_meta
+from tritongen.client.policy import Balancer
 
 HANG_S = 60.0
 
@@ -76,6 +77,86 @@ def test_a_sequence_goes_to_a_server_that_has_the_model(triton, other, run):
     assert other.flags == [(True, False), (False, True)] * 4
 
 
+def test_each_server_is_asked_however_few_retries_there_are(triton, other, run):
+    triton.ready = False
+
+    async def use(client):
+        for _ in range(4):
+            await client.infer("m", x=ROW)
+
+    run(use, [triton.url, triton.url, triton.url, other.url], retries=0)
+
+
+def test_a_server_gets_requests_again_once_a_model_was_loaded_there(triton, other, run):
+    async def use(client):
+        triton.ready = False
+        for _ in range(2):
+            await client.infer("m", x=ROW)
+        triton.ready = True
+        await client.load("m")
+        for _ in range(4):
+            await client.infer("m", x=ROW)
+
+    run(use, [triton.url, other.url])
+    assert (len(triton.asked), len(other.asked)) == (2, 4)
+
+
+def test_a_proxy_that_has_no_server_behind_it_is_left_out(triton, other, run):
+    async def use(client):
+        for _ in range(2):
+            await client.infer("m", x=ROW)
+        triton.instead = (503, {}, b"no healthy upstream")
+        failed = 0
+        for _ in range(10):
+            try:
+                await client.infer("m", x=ROW)
+            except errors.Unavailable:  # it may have been executed
+                failed += 1
+        assert failed <= 1
+        for _ in range(4):
+            async with client.sequence("m") as sequence:
+                await sequence.infer(x=ROW, end=True)
+
+    run(use, [triton.url, other.url])
+
+
+def test_a_server_that_hangs_costs_sequences_one_probe(other, run, hole):
+    async def use(client):
+        await client.meta("m")
+        client._core.balancer.trusted[0] = True  # as if it had answered until now
+        start = time.monotonic()
+        for _ in range(30):
+            async with client.sequence("m") as sequence:
+                await sequence.infer(x=ROW, end=True, deadline_s=600)
+        assert time.monotonic() - start < HANG_S / 2, "one probe of two seconds, and not one for each"
+
+    run(use, [f"http://127.0.0.1:{hole}", other.url], deadline_s=600)
+
+
+def test_an_outage_of_any_length_is_a_lost_connection(run):
+    """Two thousand times in a row: rests that double are bounded before they are numbers that nothing holds."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = listener.getsockname()[1]
+
+    async def use(client):
+        for _ in range(2_000):
+            client._core.balancer._resting_until[0] = 0.0  # as if its rest were over
+            client._core.balancer.lost(0)
+        with pytest.raises(errors.ConnectionFailed):
+            await client.infer("m", x=ROW)
+        assert not await client.live()
+        assert client._core.balancer._resting_until[0] < time.monotonic() + 31
+
+    run(use, f"http://127.0.0.1:{gone}", retries=0)
+
+
+def test_what_was_under_way_when_a_server_was_lost_makes_its_rest_no_longer():
+    balancer = Balancer(2)
+    for _ in range(24):
+        balancer.lost(0)
+    assert balancer._resting_until[0] <= time.monotonic() + 1.0
+
+
 def test_a_model_that_no_server_has_is_not_found(triton, other, run):
     triton.present = other.present = False
 
@@ -119,6 +200,17 @@ def test_parts_that_a_reloaded_model_refuses_are_cut_anew_and_the_others_are_not
 
     assert run(use, triton.url)["y"].shape == (6, 2)
     assert sorted(asked.said["inputs"][0]["shape"][0] for asked in triton.asked) == [1, 2, 3, 4]
+
+
+def test_parts_that_a_reloaded_model_takes_in_no_form_are_one_partial_failure(triton, run):
+    async def use(client):
+        await client.meta("m")
+        triton.datatype, triton.infer = "INT64", limited(2)
+        with pytest.raises(errors.PartialFailure, match="rows 0 to 3") as error:
+            await client.infer("m", x=np.ones((6, 2), np.float32))
+        return error.value
+
+    assert list(run(use, triton.url).failures) == [(0, 4)]
 
 
 def test_a_model_that_takes_more_by_now_gets_more_at_once(triton, run, monkeypatch):

@@ -75,6 +75,8 @@ WRONG = [
     (None, {}, "given as NoneType"),
     ([], {"window": 0}, "window is 0"),
     ([], {"window": 1.5}, "window is 1.5"),
+    ([], {"deadline_s": -1}, "cannot be kept"),
+    ([], {"cast": "bogus"}, "cast is 'bogus'"),
 ]
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -200,4 +202,35 @@ def test_tasks_that_send_at_once_are_told(triton):
     answer, refused = asyncio.run(use())
     assert not isinstance(answer, BaseException)
     assert isinstance(refused, InvalidInput)
+    assert triton.flags == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_task_that_is_cancelled_as_its_block_ends_ends_the_sequence(triton, held):
+    """The cancellation arrives at the first step of leaving, or while the server has the END."""
+    leaving = threading.Event()
+
+    def infer(asked):
+        if asked.said["parameters"]["sequence_end"]:
+            leaving.set()
+            time.sleep(0.2)
+        return answer()
+
+    async def use(client):
+        async with client.sequence("m") as sequence:
+            await sequence.infer(x=ROW)
+            if not held:
+                asyncio.current_task().cancel()
+
+    async def main():
+        triton.infer = infer
+        async with tritongen.AsyncClient(triton.url) as client:
+            task = asyncio.ensure_future(use(client))
+            if held:
+                await asyncio.to_thread(leaving.wait, 60)
+                task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
     assert triton.flags == [(True, False), (False, True)]
