@@ -12,14 +12,16 @@ from typing import Any, Literal, TypeVar
 from tritongen.client import calls, tracing
 from tritongen.client.arguments import bound_to, check_requests, check_window, merged, named
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Health, Settings
+from tritongen.client.core import Core, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import AsyncTransport, Flow, run_async
-from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id, open_stream, reopen_stream
+from tritongen.client.health import Health, health, holds, wait_ready
+from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result, result_of
 from tritongen.client.sequence import SequenceState, Step
+from tritongen.client.streaming import open_stream, reopen_stream
 from tritongen.errors import InferenceError, TritongenError
 
 T = TypeVar("T")
@@ -224,19 +226,19 @@ class AsyncClient:
 
     async def health(self, *, deadline_s: float | None = None) -> Health:
         """Whether any server of the client runs, and whether one is ready with all its models."""
-        return await self._run(self._core.health(self._core.deadline(deadline_s)))
+        return await self._run(health(self._core, self._core.deadline(deadline_s)))
 
     async def live(self, *, deadline_s: float | None = None) -> bool:
         """Whether the server runs. False where it cannot be reached."""
-        return await self._run(self._core.holds(calls.ServerLive(), self._core.deadline(deadline_s)))
+        return await self._run(holds(self._core, calls.ServerLive(), self._core.deadline(deadline_s)))
 
     async def ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> bool:
         """Whether a model, or the server with all its models, is ready. False where it cannot be reached."""
-        return await self._run(self._core.holds(calls.readiness(model, version), self._core.deadline(deadline_s)))
+        return await self._run(holds(self._core, calls.readiness(model, version), self._core.deadline(deadline_s)))
 
     async def wait_ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> None:
         """Returns when a model, or the server with all its models, is ready. Raises DeadlineExceeded with the server's reason where it is not."""
-        await self._run(self._core.wait_ready(model, version, self._core.deadline(deadline_s)))
+        await self._run(wait_ready(self._core, model, version, self._core.deadline(deadline_s)))
 
     async def close(self) -> None:
         """Give connections back, in asyncio after the ends of sequences whose tasks were cancelled, which take two seconds at most.

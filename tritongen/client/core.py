@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,11 +12,10 @@ from tritongen.client import calls
 from tritongen.client.arguments import check_model, check_settings
 from tritongen.client.calls import Call, CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint, check_access
-from tritongen.client.failures import Circumstances, add_to_message, explain, missing_model, too_late
+from tritongen.client.failures import Circumstances, add_to_message, explain, too_late
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
 from tritongen.client.policy import Balancer, Budget, Deadline, pause_before
-from tritongen.client.redaction import cleanse
 from tritongen.client.requests import check_size
 from tritongen.client.tracing import Span
 from tritongen.errors import (
@@ -36,8 +34,7 @@ from tritongen.errors import (
 log = logging.getLogger("tritongen.client")
 """Names, sizes and times; never a tensor's values, never a header."""
 
-_POLL_S = 0.1
-_PROBE_S = 2.0
+PROBE_S = 2.0
 """Seconds after which a server that says nothing about its health is taken for one that hangs, where there are others, or where it is asked again."""
 
 
@@ -50,13 +47,6 @@ class Settings:
     idempotent: bool = False
     compression: str | None = None
     window: int = 16
-
-
-class Health(NamedTuple):
-    """Whether a server runs, and whether it is ready with all its models."""
-
-    live: bool
-    ready: bool
 
 
 class Described(NamedTuple):
@@ -115,59 +105,6 @@ class Core:
                 raise
         self.balancer.found(call.model)
 
-    def holds(self, call: Call, deadline: Deadline) -> Flow[bool]:
-        """The answer to a question of yes or no: whether it is yes of any server. False where nobody answers; raises AccessDenied."""
-        return (yield from self._judge(call, deadline, _PROBE_S if len(self.endpoints) > 1 else deadline.left))[0]
-
-    def health(self, deadline: Deadline) -> Flow[Health]:
-        """Whether any server lives, and whether one is ready, within one deadline. Raises AccessDenied."""
-        is_live = yield from self.holds(calls.ServerLive(), deadline)
-        return Health(is_live, is_live and (yield from self.holds(calls.ServerReady(), deadline)))
-
-    def _judge(self, call: Call, deadline: Deadline, most_s: float) -> Flow[tuple[bool, str]]:
-        """Whether any server says yes within `most_s` seconds, and else what the last one said that said nothing useful."""
-        said = ""
-        count = len(self.endpoints)
-        for asked in range(count):
-            if deadline.left <= 0:
-                break
-            index = self.balancer.pick()
-            limit = min(deadline.left / (count - asked), most_s)
-            try:
-                answer = bool((yield Send(call, index, limit, NO_HEADERS)))
-            except CallFailed as failure:
-                cleanse(failure, self.access.headers)
-                if failure.word == "CLOSED" or failure.status is Status.DENIED:
-                    raise (yield from explain(failure, self.about(index, call), deadline)) from failure
-                self.balancer.lost(index)
-                said = f"{self.endpoints[index].url}: {failure.said or 'no answer in time'}"
-            else:
-                self.balancer.answered(index)
-                if answer:
-                    return True, ""
-        return False, said
-
-    def wait_ready(self, model: str, version: str, deadline: Deadline) -> Flow[None]:
-        """Ends when the model (or the server with all its models) is ready. Raises DeadlineExceeded with the server's reason."""
-        call = calls.readiness(model, version)
-        said = ""
-        while True:
-            ready, now = yield from self._judge(call, deadline, _PROBE_S)
-            if ready:
-                return
-            said = now if deadline.left > 0 else now or said
-            if deadline.left <= _POLL_S:
-                break
-            yield Pause(_POLL_S)
-        what = f"model '{model}'" if model else "the server"
-        listed: Sequence[Mapping[str, Any]] = ()
-        if not said and deadline.left > 0:
-            with contextlib.suppress(CallFailed):
-                listed = yield Send(calls.RepositoryIndex(), self.balancer.pick(), min(deadline.left, _PROBE_S), NO_HEADERS)
-        reason = missing_model(model, version, listed) if model and listed else None
-        why = f": {reason or said}" if reason or said else ""
-        raise DeadlineExceeded(f"{what} is not ready after {deadline.seconds:g} s{why}", hint=reason.hint if reason else "")
-
     def describe(self, model: str, version: str, deadline: Deadline, headers: Headers = NO_HEADERS) -> Flow[Described]:
         """What a server says about a model, asked now."""
         model, version = check_model(model, version)
@@ -214,7 +151,7 @@ class Core:
             if self.balancer.trusted[index] or left <= 0:
                 return index
             try:
-                yield Send(calls.ServerLive(), index, min(left / (count - tried + 1), _PROBE_S), NO_HEADERS)
+                yield Send(calls.ServerLive(), index, min(left / (count - tried + 1), PROBE_S), NO_HEADERS)
             except CallFailed as failure:
                 if _is_out(failure):
                     self.balancer.lost(index)
@@ -232,7 +169,7 @@ class Core:
             if others <= 0 or left <= 0:
                 return index
             try:
-                if (yield Send(calls.ModelReady(model, version), index, min(left / (others + 2), _PROBE_S), NO_HEADERS)):
+                if (yield Send(calls.ModelReady(model, version), index, min(left / (others + 2), PROBE_S), NO_HEADERS)):
                     return index
             except CallFailed as failure:
                 if _is_out(failure):

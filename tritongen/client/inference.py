@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from logging import DEBUG
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tritongen.client.arguments import check_options, merged
-from tritongen.client.calls import CallFailed, Infer, Reply
+from tritongen.client.calls import Infer, Reply
 from tritongen.client.core import Core, Described, log
-from tritongen.client.failures import Circumstances, too_late
 from tritongen.client.flow import NO_HEADERS, NOT_BEGUN, Flow, Headers, Together
 from tritongen.client.metadata import ModelMeta, QueuePolicy
 from tritongen.client.policy import Deadline
@@ -51,17 +50,6 @@ class Options:
 
 
 _OPTIONS = frozenset(item.name for item in fields(Options))
-
-
-class Opened(NamedTuple):
-    """A stream that may be opened, for the time `attempts`; the servers that `refused` it had not got its model."""
-
-    call: Infer
-    about: Circumstances
-    deadline: Deadline
-    attempts: int
-    span: Span | None
-    refused: set[int]
 
 
 @dataclass(slots=True)
@@ -138,64 +126,23 @@ def _asks_for_nothing(options: Options) -> bool:
 def infer(core: Core, request: Request) -> Flow[Result]:
     """One request; cut and put together again where it has more rows than the model takes."""
     started = time.perf_counter()
-    described = core.models.get((request.model, request.options.version)) or (yield from _described(core, request))
+    described = core.models.get((request.model, request.options.version)) or (yield from described_for(core, request))
     try:
         reply, attempts = yield from _checked(core, request, described)
     except (InvalidInput, ModelNotFound, Unsupported) as error:
-        renewed = yield from _renewed(core, request, described, error)
+        renewed = yield from renewed_for(core, request, described, error)
         if renewed is None:
             raise error from None
         reply, attempts = yield from _checked(core, request, renewed)
     return result_of(reply, time.perf_counter() - started, attempts)
 
 
-def open_stream(core: Core, request: Request) -> Flow[Opened]:
-    """A checked request for a stream of answers."""
-    described = core.models.get((request.model, request.options.version)) or (yield from _described(core, request))
-    try:
-        call, queue_timeout_s = _streamed(core, request, described.meta)
-    except InvalidInput as error:
-        renewed = yield from _renewed(core, request, described, error)
-        if renewed is None:
-            raise error from None
-        call, queue_timeout_s = _streamed(core, request, renewed.meta)
-    index = yield from core.choose(request.deadline, call.model, call.version)
-    return _opened(call, core.about(index, call, request.headers, queue_timeout_s), request.deadline, 1, request.span, set())
-
-
-def _streamed(core: Core, request: Request, meta: ModelMeta) -> tuple[Infer, float]:
-    """The call that opens a stream, as `_call` makes it. Raises InvalidInput where the model does not take the request, or not at once."""
-    if meta.is_stateful:
-        hint = "no client of tritongen streams within a sequence" if meta.decoupled else "send it in a sequence() block"
-        raise InvalidInput([_needs_sequence(meta, hint)])
-    prepared = _prepared(request, meta)
-    if prepared.rows is not None and prepared.rows > meta.max_batch_size:
-        raise InvalidInput([too_many_rows(meta, prepared.rows)])
-    return _call(core, meta, prepared, request)
-
-
-def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: bool) -> Flow[Opened]:
-    """Where to open a stream again that failed. Raises its error where it had answers (`begun`), or may have been executed."""
-    yield from core.recover(failure, opened.about, opened.deadline, opened.attempts, idempotent=False, begun=begun, refused=opened.refused)
-    index = yield from core.choose(opened.deadline, opened.call.model, opened.call.version, opened.refused)
-    about = core.about(index, opened.call, opened.about.headers, opened.about.queue_timeout_s)
-    return _opened(opened.call, about, opened.deadline, opened.attempts + 1, opened.span, opened.refused)
-
-
-def _opened(call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None, refused: set[int]) -> Opened:
-    if span is not None:
-        span.asks(about.endpoint)
-    if deadline.left <= 0:
-        raise too_late(about.endpoint, deadline)
-    return Opened(call.within(deadline.left), about, deadline, attempts, span, refused)
-
-
-def _described(core: Core, request: Request) -> Flow[Described]:
+def described_for(core: Core, request: Request) -> Flow[Described]:
     """The model, asked about now."""
     return (yield from core.describe(request.model, request.options.version, request.deadline, request.headers))
 
 
-def _renewed(core: Core, request: Request, described: Described, error: TritongenError) -> Flow[Described | None]:
+def renewed_for(core: Core, request: Request, described: Described, error: TritongenError) -> Flow[Described | None]:
     """The model as it is now, where it may have been replaced since it was described and was; None else, also where nobody says.
 
     `error`: what the request met. One that the server said tells that the description is wrong, however young it is.
@@ -215,7 +162,8 @@ def _replaced(core: Core, request: Request, described: Described) -> Flow[Descri
     return None if renewed.meta == described.meta else renewed
 
 
-def _prepared(request: Request, meta: ModelMeta) -> Prepared:
+def prepared_for(request: Request, meta: ModelMeta) -> Prepared:
+    """The request's inputs as the model takes them. Raises InvalidInput (TG061)."""
     options = request.options
     return prepare(meta, request.inputs, outputs=options.outputs, cast=options.cast, add_batch_axis=options.add_batch_axis)
 
@@ -225,7 +173,7 @@ def _checked(core: Core, request: Request, described: Described) -> Flow[tuple[R
     meta = described.meta
     if not meta.takes_plain_requests or request.sequence is not None:
         _check_kind(meta, request)
-    prepared = _prepared(request, meta)
+    prepared = prepared_for(request, meta)
     if prepared.rows is None or prepared.rows <= meta.max_batch_size:
         return _exchange(core, request, meta, prepared)
     if request.sequence is not None:
@@ -238,7 +186,7 @@ def _check_kind(meta: ModelMeta, request: Request) -> None:
     if meta.decoupled:
         raise Unsupported(f"model '{meta.name}' is decoupled: it answers with any number of responses", hint="use stream() of the Python client, over gRPC")
     if request.sequence is None and meta.is_stateful:
-        finding = _needs_sequence(meta, "send it in a sequence() block")
+        finding = needs_sequence(meta, "send it in a sequence() block")
     elif request.sequence is not None and not meta.may_know_sequences:
         message = "the model keeps no state (it has no sequence_batching), and the requests of a sequence would each be answered alone"
         finding = Diagnostic("TG061", message, hint="use infer(), or give the model sequence_batching", model=meta.name)
@@ -247,7 +195,8 @@ def _check_kind(meta: ModelMeta, request: Request) -> None:
     raise InvalidInput([finding])
 
 
-def _needs_sequence(meta: ModelMeta, hint: str) -> Diagnostic:
+def needs_sequence(meta: ModelMeta, hint: str) -> Diagnostic:
+    """The finding for a request on its own to a stateful model."""
     message = "the model takes requests of a sequence only (sequence_batching), and this one belongs to none"
     return Diagnostic("TG061", message, consequence="Triton refuses the request", hint=hint, model=meta.name)
 
@@ -263,7 +212,7 @@ def _in_parts(core: Core, request: Request, described: Described, prepared: Prep
     refused = next((outcome for outcome in outcomes if isinstance(outcome, InvalidInput | ModelNotFound)), None)
     if refused is not None and any(isinstance(outcome, tuple) for outcome in outcomes):
         # Others were executed, and are not sent again.
-        renewed = yield from _renewed(core, request, described, refused)
+        renewed = yield from renewed_for(core, request, described, refused)
         if renewed is not None:
             parts, outcomes = yield from _cut_anew(core, request, renewed.meta, parts, outcomes)
     return _whole(request, described.meta, parts, outcomes)
@@ -272,7 +221,7 @@ def _in_parts(core: Core, request: Request, described: Described, prepared: Prep
 def _cut_anew(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcomes: Sequence[Any]) -> Flow[tuple[list[Prepared], list[Any]]]:
     """Parts with their outcomes, in which those that the server refused are cut and sent as the model wants them now, if it takes them."""
     try:
-        whole = _prepared(request, meta)
+        whole = prepared_for(request, meta)
     except InvalidInput:
         return list(parts), list(outcomes)
     ends = list(accumulate(part.rows or 0 for part in parts))
@@ -312,7 +261,7 @@ def _whole(request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcome
 
 
 def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared) -> Flow[tuple[Reply, int]]:
-    call, queue_timeout_s = _call(core, meta, prepared, request)
+    call, queue_timeout_s = call_for(core, meta, prepared, request)
     pinned, step = -1, request.sequence
     if step is not None:
         chosen = step.server if step.server >= 0 else (yield from core.choose_for_all(meta.name, call.version, request.deadline))
@@ -341,7 +290,7 @@ def _queue_policy(meta: ModelMeta, request: Request) -> QueuePolicy:
     return meta.queue_policies.get(request.options.priority or 0) or meta.queue_policies[0]
 
 
-def _call(core: Core, meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
+def call_for(core: Core, meta: ModelMeta, prepared: Prepared, request: Request) -> tuple[Infer, float]:
     """The call for a checked request, and how long it may wait in the model's queue, in seconds (0: no limit). Raises InvalidInput (TG066)."""
     if prepared.nbytes > MAX_REQUEST_BYTES and core.endpoints[0].protocol == "grpc":
         check_size(prepared.nbytes, meta.name)

@@ -14,15 +14,17 @@ from typing import Any, Literal, TypeVar
 from tritongen.client import calls, tracing
 from tritongen.client.arguments import bound_to, check_requests, check_window, merged, named
 from tritongen.client.calls import CallFailed
-from tritongen.client.core import Core, Health, Settings
+from tritongen.client.core import Core, Settings
 from tritongen.client.crew import Crew
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import Flow, Transport, run
-from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id, open_stream, reopen_stream
+from tritongen.client.health import Health, health, holds, wait_ready
+from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result, result_of
 from tritongen.client.sequence import SequenceState, Step
+from tritongen.client.streaming import open_stream, reopen_stream
 from tritongen.errors import TritongenError
 
 T = TypeVar("T")
@@ -223,19 +225,19 @@ class Client:
 
     def health(self, *, deadline_s: float | None = None) -> Health:
         """Whether any server of the client runs, and whether one is ready with all its models."""
-        return self._run(self._core.health(self._core.deadline(deadline_s)))
+        return self._run(health(self._core, self._core.deadline(deadline_s)))
 
     def live(self, *, deadline_s: float | None = None) -> bool:
         """Whether the server runs. False where it cannot be reached."""
-        return self._run(self._core.holds(calls.ServerLive(), self._core.deadline(deadline_s)))
+        return self._run(holds(self._core, calls.ServerLive(), self._core.deadline(deadline_s)))
 
     def ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> bool:
         """Whether a model, or the server with all its models, is ready. False where it cannot be reached."""
-        return self._run(self._core.holds(calls.readiness(model, version), self._core.deadline(deadline_s)))
+        return self._run(holds(self._core, calls.readiness(model, version), self._core.deadline(deadline_s)))
 
     def wait_ready(self, model: str = "", /, version: str = "", *, deadline_s: float | None = None) -> None:
         """Returns when a model, or the server with all its models, is ready. Raises DeadlineExceeded with the server's reason where it is not."""
-        self._run(self._core.wait_ready(model, version, self._core.deadline(deadline_s)))
+        self._run(wait_ready(self._core, model, version, self._core.deadline(deadline_s)))
 
     def close(self) -> None:
         """Give connections back, in asyncio after the ends of sequences whose tasks were cancelled, which take two seconds at most.
