@@ -96,21 +96,18 @@ def _write(rendering: Rendering, *, keep_going: bool) -> int:
     """Apply the plan; 2 where something was left undone."""
     from tritongen.report.plans import format_plan
     from tritongen.report.text import format_diagnostics, printable
-    from tritongen.repository import conflicts, lost_plans
-    from tritongen.workflow.writing import apply_rendering, deployment_conflicts, unreadable_repository
+    from tritongen.repository import lost_plans
+    from tritongen.workflow.writing import apply_rendering, unreadable_repository
 
-    in_the_way = deployment_conflicts(rendering)
     with _progress(rendering.plan) as advance:
-        applied = apply_rendering(rendering, skip_conflicts=keep_going, progress=advance)
-    click.echo(format_plan(applied.plan, done=True))
-    if rendering.deployment is not None and not in_the_way:
-        click.echo(format_plan(rendering.deployment, done=True))
-    for note in applied.notes:
+        written = apply_rendering(rendering, skip_conflicts=keep_going, progress=advance)
+    for plan in filter(None, (written.repository.plan, written.deployment)):
+        click.echo(format_plan(plan, done=True))
+    for note in written.notes:
         click.echo(printable(note), err=True)
-    left = [*conflicts(applied.plan), *in_the_way]
-    if found := [*left, *lost_plans(applied.plan), *unreadable_repository(rendering)]:
+    if found := [*written.left, *lost_plans(written.repository.plan), *unreadable_repository(rendering)]:
         click.echo(format_diagnostics(found), err=True)
-    return 2 if left or rendering.refused else 0
+    return 2 if written.left or rendering.refused else 0
 
 
 @contextlib.contextmanager

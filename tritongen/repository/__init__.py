@@ -7,10 +7,10 @@ from tritongen.repository.copying import Progress
 from tritongen.repository.diffs import FileDiff, file_diffs, plan_diffs
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CONFIG, CopiedFile, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.file_placing import StagedFiles, apply_files, staged_files
-from tritongen.repository.files import FilePlan, file_conflicts, plan_files
+from tritongen.repository.file_placing import HeldFiles, StagedFiles, apply_files, held_files, staged_files
+from tritongen.repository.files import FilePlan, WantedFiles, file_conflicts, plan_files
 from tritongen.repository.place import artifacts_beside, repository_root
-from tritongen.repository.plan import Change, Plan, make_plan, unreadable
+from tritongen.repository.plan import Change, Plan, make_plan, plan_again, unreadable
 from tritongen.repository.refusals import lost_plans
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles
@@ -27,6 +27,7 @@ __all__ = [
     "EntryFile",
     "FileDiff",
     "FilePlan",
+    "HeldFiles",
     "KeptFile",
     "Made",
     "Plan",
@@ -37,6 +38,7 @@ __all__ = [
     "StagedFiles",
     "Stamp",
     "TextFile",
+    "WantedFiles",
     "apply_files",
     "apply_plan",
     "artifacts_beside",
@@ -46,8 +48,10 @@ __all__ = [
     "file_conflicts",
     "file_diffs",
     "file_sha256",
+    "held_files",
     "lost_plans",
     "make_plan",
+    "plan_again",
     "plan_diffs",
     "plan_files",
     "read_stamp",

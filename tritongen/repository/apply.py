@@ -22,7 +22,7 @@ from tritongen.repository.refusals import Done, changed_meanwhile, changed_since
 from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
-from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, staging, staging_place
+from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, no_locks, staging, staging_place
 from tritongen.repository.system import sync_filesystem, sync_folder
 
 
@@ -84,7 +84,7 @@ def apply_plan(plan: Plan, *, link: bool = False, skip_conflicts: bool = False, 
         missing = [folder for folder in (plan.artifacts_root, plan.root, *plan.root.parents) if not folder.exists()]
         with locked(plan.root, wait_s=wait_s) as is_held, _taken_away_again(missing):
             if not is_held:
-                work.notes.append(f"{plan.root}: this filesystem has no locks for folders; no second render must write here at the same time")
+                work.notes.append(no_locks(plan.root))
             clear(plan.root)
             work.plan = replan(plan)
             _refuse_conflicts(work.plan, skip_conflicts=skip_conflicts)

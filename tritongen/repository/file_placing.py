@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
-from tritongen.repository.files import WAITING, FilePlan, file_conflicts, interrupted_renders
+from tritongen.repository.files import DEPLOYMENT, WAITING, FilePlan, file_conflicts, interrupted_renders, replan_files
 from tritongen.repository.private import make_private, taken_over
+from tritongen.repository.staging import LOCK_WAIT_S, locked, no_locks
 from tritongen.repository.system import sync_folder
 from tritongen.repository.writing import NEW_MODE
 
@@ -31,18 +32,24 @@ class StagedFiles:
     folder: Path
 
     def place(self) -> None:
-        """Put all of them in place, and remove what the plan removes. Raises RepositoryError (TG044) where the disk refuses."""
+        """Put all of them in place, and remove what the plan removes.
+
+        Raises RepositoryError: TG049, with nothing done, where somebody wrote there since the plan was made (models may have been copied meanwhile); TG044
+        where the disk refuses.
+        """
         plan = self.plan
+        if (now := replan_files(plan)) != plan:
+            raise RepositoryError([_changed(plan, now)])
         wanted = _wanted(plan)
         for path in wanted:
-            if path != plan.lead:
+            if path != plan.wanted.lead:
                 self._put(path)
         # Before the leading file knows them no more.
         self._remove_orphans()
-        if plan.lead in wanted:
-            self._put(plan.lead)
+        if plan.wanted.lead in wanted:
+            self._put(plan.wanted.lead)
         with _said_of(plan.root):
-            for leftover in interrupted_renders(plan.root, plan.lead):
+            for leftover in interrupted_renders(plan.root, plan.wanted.lead):
                 with taken_over(leftover):
                     pass
 
@@ -62,9 +69,38 @@ class StagedFiles:
                     (self.plan.root / parent).rmdir()
 
 
+def _changed(plan: FilePlan, now: FilePlan) -> Diagnostic:
+    names = sorted({change.name for change in {*plan.changes} ^ {*now.changes}}) or [str(plan.wanted.lead)]
+    message = f"somebody wrote {', '.join(names)} while the deployment was rendered"
+    return Diagnostic("TG049", message, Location(str(plan.root / names[0])), "the deployment was left as it is", "run it again")
+
+
+@dataclass(frozen=True)
+class HeldFiles:
+    """A folder that is held against other renders: what is to be done in it as it is now, and what a user should know about the way it is held."""
+
+    plan: FilePlan
+    notes: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def held_files(plan: FilePlan, *, wait_s: float = LOCK_WAIT_S) -> Iterator[HeldFiles]:
+    """Hold the folder of a plan until the block ends, and make the plan anew: another render may have written there since.
+
+    Raises RepositoryError where another process holds it for `wait_s` seconds (TG048), and where it cannot be made (TG044) or read (TG040).
+    """
+    made: list[Path] = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(_remove_empty, made)
+        with _said_of(plan.root):
+            _make_folders(plan.root, made)
+            is_locked = stack.enter_context(locked(plan.root, wait_s=wait_s, what=DEPLOYMENT))
+        yield HeldFiles(replan_files(plan), () if is_locked else (no_locks(plan.root),))
+
+
 @contextlib.contextmanager
 def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
-    """The files that a plan writes, on the disk until the block ends: where that has worked, only their names are missing.
+    """The files that a plan writes, on the disk until the block ends, for whoever holds their folder: where that has worked, only their names are missing.
 
     Raises RepositoryError, with nothing written, where the plan has conflicts (TG043) or the disk refuses (TG044).
     """
@@ -78,8 +114,7 @@ def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
     with contextlib.ExitStack() as undo:
         undo.callback(_remove_empty, made)
         with _said_of(plan.root):
-            _make_folders(plan.root, made)
-            private = make_private(plan.root, plan.root / plan.lead)
+            private = make_private(plan.root, plan.root / plan.wanted.lead)
         undo.callback(private.remove)
         for path in wanted:
             with _said_of(plan.root / path):
@@ -89,8 +124,8 @@ def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
 
 
 def apply_files(plan: FilePlan) -> None:
-    """Write what the plan says. Raises as `staged_files` and `StagedFiles.place` do."""
-    with staged_files(plan) as staged:
+    """Write what the plan says. Raises as `held_files`, `staged_files` and `StagedFiles.place` do."""
+    with held_files(plan) as held, staged_files(held.plan) as staged:
         staged.place()
 
 

@@ -18,13 +18,36 @@ from tritongen.repository.comparing import stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.private import find_leftovers
+from tritongen.repository.staging import LOCK_WAIT_S, looked_at
 from tritongen.repository.stamp import Stamp, stamp_text
 
 WAITING = "new"
 """Where files wait, in a folder of a process's own."""
 
+DEPLOYMENT = "the folder of the deployment"
+"""What a folder of such files is called."""
+
 _ORPHAN = "no render writes it any more; it was left where it is (--prune removes it)"
 _PRUNED = "no render writes it any more"
+
+
+@dataclass(frozen=True)
+class WantedFiles:
+    """Files that belong together, by path below the folder that they lie in.
+
+    Attributes:
+        lead: the file that knows the others by its stamp, and goes on to know those that are written no more while they lie there.
+        header: comment lines at its top.
+        body: the rest of it.
+        others: the other files' texts.
+        spec: the spec that all are made from, by path relative to the folder; what another one made, which is still there, is a conflict.
+    """
+
+    lead: PurePosixPath
+    header: str
+    body: str
+    others: Mapping[PurePosixPath, str]
+    spec: str = ""
 
 
 @dataclass(frozen=True)
@@ -32,53 +55,52 @@ class FilePlan(Plan):
     """What happens to each file, by path below `root`.
 
     Attributes:
+        wanted: what the plan was made from.
         contents: what each file should hold, by path; the leading one is the last.
-        lead: the leading one.
     """
 
+    wanted: WantedFiles = field(kw_only=True)
     contents: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
-    lead: PurePosixPath = field(default=PurePosixPath("."), kw_only=True)
 
 
-def plan_files(
-    root: Path,
-    lead: PurePosixPath,
-    header: str,
-    body: str,
-    others: Mapping[PurePosixPath, str],
-    *,
-    spec: str = "",
-    force: bool = False,
-    prune: bool = False,
-) -> FilePlan:
+def plan_files(root: Path, wanted: WantedFiles, *, force: bool = False, prune: bool = False) -> FilePlan:
     """Compare files with what lies at `root`, which need not exist.
 
     Args:
         root: the folder that they lie in.
-        lead: the file that knows the others by its stamp, and goes on to know those that are written no more while they lie there.
-        header: comment lines at its top.
-        body: the rest of it.
-        others: the other files' texts.
-        spec: the spec that all are made from, by path relative to `root`; what another one made, which is still there, is a conflict.
+        wanted: what they should hold.
         force: overwrite, or remove, what was edited by hand.
         prune: remove files that an earlier render made and that are written no more.
 
-    Raises RepositoryError: TG041 where `root` is no folder, TG040 where something cannot be read.
+    Raises RepositoryError: TG041 where `root` is no folder, TG040 where something cannot be read, TG048 where another render writes there and does not end.
     """
+    try:
+        with looked_at(root, wait_s=LOCK_WAIT_S, what=DEPLOYMENT):
+            return _planned(root, wanted, force=force, prune=prune)
+    except OSError as error:
+        raise RepositoryError([unreadable(error, root, DEPLOYMENT)]) from error
+
+
+def replan_files(plan: FilePlan) -> FilePlan:
+    """The same for the disk as it is now, for whoever holds the folder. Raises RepositoryError where it cannot be read."""
+    try:
+        return _planned(plan.root, plan.wanted, force=plan.force, prune=plan.prune)
+    except OSError as error:
+        raise RepositoryError([unreadable(error, plan.root, DEPLOYMENT)]) from error
+
+
+def _planned(root: Path, wanted: WantedFiles, *, force: bool, prune: bool) -> FilePlan:
     if root.exists() and not root.is_dir():
         raise RepositoryError([Diagnostic("TG041", "a deployment is written to a folder, and this is none", Location(str(root)), hint="change deploy.folder")])
-    try:
-        known = _Known.at(root, lead)
-        gone = sorted(path for path in known.files if path != lead and path not in others and (root / path).is_file())
-        files: dict[PurePosixPath, EntryFile] = {path: TextFile(text.encode()) for path, text in others.items()}
-        left = {} if prune else {path: CopiedFile(root / path, known.sha256_of(path, _read(root / path))) for path in gone}
-        text = stamp_text(header, body, {**files, **left}, {}, {}, spec=spec)
-        contents = {**{path: other.encode() for path, other in others.items()}, lead: text.encode()}
-        changes = [_compare(root, path, content, spec if path == lead else None, known, force=force) for path, content in contents.items()]
-        changes += [_orphan(root, path, known, force=force, prune=prune) for path in gone]
-    except OSError as error:
-        raise RepositoryError([unreadable(error, root, "the folder of the deployment")]) from error
-    return FilePlan(root, tuple(changes), force, prune, contents=contents, lead=lead)
+    known = _Known.at(root, wanted.lead)
+    gone = sorted(path for path in known.files if path != wanted.lead and path not in wanted.others and (root / path).is_file())
+    files: dict[PurePosixPath, EntryFile] = {path: TextFile(text.encode()) for path, text in wanted.others.items()}
+    left = {} if prune else {path: CopiedFile(root / path, known.sha256_of(path, _read(root / path))) for path in gone}
+    text = stamp_text(wanted.header, wanted.body, {**files, **left}, {}, {}, spec=wanted.spec)
+    contents = {**{path: other.encode() for path, other in wanted.others.items()}, wanted.lead: text.encode()}
+    changes = [_compare(root, path, content, wanted, known, force=force) for path, content in contents.items()]
+    changes += [_orphan(root, path, known, force=force, prune=prune) for path in gone]
+    return FilePlan(root, tuple(changes), force, prune, wanted=wanted, contents=contents)
 
 
 @dataclass(frozen=True)
@@ -131,7 +153,7 @@ def _orphan(root: Path, path: PurePosixPath, known: _Known, *, force: bool, prun
     return Change(str(path), Action.ORPHAN, reasons=(_PRUNED if prune else _ORPHAN,))
 
 
-def _compare(root: Path, path: PurePosixPath, content: bytes, spec: str | None, known: _Known, *, force: bool) -> Change:
+def _compare(root: Path, path: PurePosixPath, content: bytes, wanted: WantedFiles, known: _Known, *, force: bool) -> Change:
     target, name = root / path, str(path)
     blocked = next((folder for folder in _folders(root, path) if folder.is_symlink() or (folder.exists() and not folder.is_dir())), None)
     if blocked is not None:
@@ -143,9 +165,9 @@ def _compare(root: Path, path: PurePosixPath, content: bytes, spec: str | None, 
     found = _read(target)
     if found == content:
         return Change(name, Action.KEEP)
-    leads = spec is not None
+    leads = path == wanted.lead
     other = known.stamp.spec if leads and known.stamp is not None else ""
-    if other not in ("", spec) and (root / other).exists():
+    if other not in ("", wanted.spec) and (root / other).exists():
         ours, why = False, f"{target} was made from another spec, {other}, whose deployment it is (deploy.folder gives each its own)"
     elif leads:
         ours, why = known.stamp is not None and not known.stamp.edited, f"{target} was edited by hand"

@@ -184,8 +184,17 @@ def make_plan(
         raise RepositoryError([unreadable(error, root)]) from error
 
 
+def plan_again(plan: Plan) -> Plan:
+    """The same plan for the disk as it is now. Raises as `make_plan` does."""
+    try:
+        with looked_at(plan.root, wait_s=LOCK_WAIT_S):
+            return replan(plan)
+    except OSError as error:
+        raise RepositoryError([unreadable(error, plan.root)]) from error
+
+
 def replan(plan: Plan) -> Plan:
-    """The same for the disk as it is now, for whoever holds the repository. Raises RepositoryError where it cannot be a repository, OSError."""
+    """`plan_again` for whoever holds the repository. Raises RepositoryError where it cannot be a repository, OSError."""
     entries = [change.entry for change in plan.changes if change.entry is not None]
     return _planned(plan.root, entries, plan.shared_files, force=plan.force, prune=plan.prune, spared=plan.spared)
 

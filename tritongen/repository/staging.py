@@ -27,6 +27,9 @@ _PAUSE_S = 0.05
 LOCK_WAIT_S = 60.0
 """How long a render waits for another one that writes the same repository."""
 
+REPOSITORY = "the model repository"
+"""What its folder is called."""
+
 
 @contextlib.contextmanager
 def staging(place: Path, root: Path) -> Iterator[Path]:
@@ -98,11 +101,11 @@ def clear(root: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(root: Path, *, wait_s: float) -> Iterator[bool]:
-    """Hold a repository against other renders, after making its folder where it is missing. False where its filesystem has no locks.
+def locked(root: Path, *, wait_s: float, what: str = REPOSITORY) -> Iterator[bool]:
+    """Hold a folder against other renders, after making it where it is missing. False where its filesystem has no locks.
 
-    The lock is on the folder itself: there is no file to leave behind, and a render that is killed holds nothing. Raises RepositoryError where another one
-    holds it for `wait_s` seconds, OSError where the folder cannot be made.
+    The lock is on the folder itself: there is no file to leave behind, and a render that is killed holds nothing. Raises RepositoryError where another
+    process holds it for `wait_s` seconds, OSError where the folder cannot be made. `what`: what the folder is, for people.
     """
     deadline = time.monotonic() + wait_s
     while True:
@@ -111,12 +114,17 @@ def locked(root: Path, *, wait_s: float) -> Iterator[bool]:
             if hold is not None:
                 yield hold is Hold.HELD
                 return
-        _pause(root, deadline, wait_s)
+        _pause(root, deadline, wait_s, what)
+
+
+def no_locks(root: Path) -> str:
+    """What a user should know of a folder whose filesystem has no locks."""
+    return f"{root}: this filesystem has no locks for folders; no second render must write here at the same time"
 
 
 @contextlib.contextmanager
-def looked_at(root: Path, *, wait_s: float) -> Iterator[None]:
-    """Keep renders from writing a repository while it is read: half of a model's files from before a swap and half from after it would look like an edit.
+def looked_at(root: Path, *, wait_s: float, what: str = REPOSITORY) -> Iterator[None]:
+    """Keep renders from writing a folder while it is read: half of a model's files from before a swap and half from after it would look like an edit.
 
     Nothing is held where its folder is missing, or its filesystem has no locks. Raises as `locked` does.
     """
@@ -126,7 +134,7 @@ def looked_at(root: Path, *, wait_s: float) -> Iterator[None]:
             if hold is not None:
                 yield
                 return
-        _pause(root, deadline, wait_s)
+        _pause(root, deadline, wait_s, what)
     yield
 
 
@@ -145,9 +153,9 @@ def _held(root: Path, *, shared: bool) -> Iterator[Hold | None]:
         os.close(descriptor)
 
 
-def _pause(root: Path, deadline: float, waited_s: float) -> None:
+def _pause(root: Path, deadline: float, waited_s: float, what: str) -> None:
     if time.monotonic() > deadline:
-        raise RepositoryError([_busy(root, waited_s)])
+        raise RepositoryError([_busy(root, waited_s, what)])
     time.sleep(_PAUSE_S)
 
 
@@ -159,10 +167,10 @@ def _leads_to(root: Path, descriptor: int) -> bool:
         return False
 
 
-def _busy(root: Path, wait_s: float) -> Diagnostic:
+def _busy(root: Path, wait_s: float, what: str) -> Diagnostic:
     return Diagnostic(
         "TG048",
-        f"another render has been writing the model repository for {wait_s:g} seconds",
+        f"another process has held {what} for {wait_s:g} seconds: a render that writes it or compares it",
         Location(str(root)),
         hint="run it again when that one is done; `lsof` names a process that has the folder open. "
         "A program that holds the folder itself (`flock`) must not start a render into it",

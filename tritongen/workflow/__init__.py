@@ -44,8 +44,8 @@ def render(
 
     given = None if output is None else Path(output)
     with plan_render(Path(spec), output=given, force=force, prune=prune, settle=True, cpu=cpu, deploy=deploy) as rendering:
-        applied = apply_rendering(rendering)
-        return dataclasses.replace(rendering, plan=applied.plan, notes=applied.notes)
+        written = apply_rendering(rendering)
+        return dataclasses.replace(rendering, plan=written.repository.plan, deployment=written.deployment, notes=written.notes)
 
 
 @contextlib.contextmanager

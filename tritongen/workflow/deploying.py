@@ -14,7 +14,7 @@ from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.render.containers import grafana_user
 from tritongen.render.cpu import for_cpu
 from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, has_metrics, judge_deployment
-from tritongen.repository import Action, FilePlan, Plan, artifacts_beside, plan_files
+from tritongen.repository import Action, FilePlan, Plan, WantedFiles, artifacts_beside, plan_files
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
 from tritongen.spec.paths import resolve_source
@@ -45,12 +45,15 @@ class Deploying:
         output: where the repository is written that is rendered now, where that is not the one that the spec names.
         cpu: whether that is the one for the CPU.
 
+    Attributes:
+        folder: where they lie.
+
     Raises SpecError (TG016) where a path's `~user` names no user.
     """
 
     def __init__(self, loaded: LoadedSpec, output: Path | None, *, cpu: bool) -> None:
         self._loaded = loaded
-        self._folder = _resolved(loaded, "folder")
+        self.folder = _resolved(loaded, "folder")
         repository, on_cpu = ((repository_of(loaded, cpu=device), loaded.spec.repository) for device in (False, True))
         if output is not None:
             given = (Path(os.path.normpath(output.absolute())), str(output))
@@ -58,7 +61,7 @@ class Deploying:
         self._repositories = (repository[0], on_cpu[0])
         password = loaded.spec.deploy.monitoring.admin_password
         self._places = Places(
-            os.path.relpath(os.path.normpath(loaded.path.absolute()), self._folder),
+            os.path.relpath(os.path.normpath(loaded.path.absolute()), self.folder),
             self._stated(*repository),
             self._stated(*_artifacts(*repository)),
             self._stated(*on_cpu),
@@ -72,18 +75,7 @@ class Deploying:
     def plan(self, *, force: bool, prune: bool = False) -> FilePlan:
         """What would be written. Raises RepositoryError where a file cannot be read."""
         text = deployment(self._loaded, self._places, tritongen_version=__version__)
-        return plan_files(self._folder, LEAD, text.header, text.body, text.others, spec=self._places.spec, force=force, prune=prune)
-
-    def left_alone(self, refused: Collection[str]) -> Diagnostic:
-        """What is said where models are refused, and the deployment is not written: it would be one for the other models alone."""
-        return Diagnostic(
-            "TG441",
-            f"the deployment was left as it is, since something is wrong with {_models(refused)}",
-            Location(str(self._folder / LEAD)),
-            "written anew, it would no longer give what these models need to the server that still has them",
-            "mend what is wrong with them, and render again",
-            severity=Severity.WARNING,
-        )
+        return plan_files(self.folder, WantedFiles(LEAD, text.header, text.body, text.others, self._places.spec), force=force, prune=prune)
 
     def forgotten(self, plan: Plan) -> list[Diagnostic]:
         """What is said of models that stay in the repository though the spec names them no more: nobody knows what they need."""
@@ -108,7 +100,7 @@ class Deploying:
         """Files of the deployment that would lie where only models may, or what belongs to them."""
         taken = [folder for root in self._repositories for folder in (root, _artifacts(root, "")[0])]
         for path in (LEAD, DOCKERFILE, MONITORING):
-            target = (self._folder / path).resolve()
+            target = (self.folder / path).resolve()
             holder = next((folder for folder in taken if target.is_relative_to(folder.resolve())), None)
             if holder is not None:
                 yield Diagnostic(
@@ -178,8 +170,20 @@ class Deploying:
         """A path as a compose file has it: as it was written where that is absolute, else relative to the deployment's folder."""
         if PurePosixPath(written).is_absolute() or written.startswith("~"):
             return str(path)
-        relative = os.path.relpath(path, self._folder)
+        relative = os.path.relpath(path, self.folder)
         return relative if relative == ".." or relative.startswith("../") else f"./{relative}"
+
+
+def left_alone(folder: Path, stay: Collection[str]) -> Diagnostic:
+    """What is said where models stay as they are, and so a deployment in `folder` does too: it would be one for the other models alone."""
+    return Diagnostic(
+        "TG441",
+        f"the deployment was left as it is, since something is wrong with {_models(stay)}",
+        Location(str(folder / LEAD)),
+        "written anew, it would no longer give what these models need to the server that still has them",
+        "mend what is wrong with them, and render again",
+        severity=Severity.WARNING,
+    )
 
 
 def _models(names: Collection[str]) -> str:

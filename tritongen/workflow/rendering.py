@@ -28,7 +28,7 @@ from tritongen.render.server import judge_server
 from tritongen.render.versions import check_foreign, check_interfaces
 from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, repository_root
 from tritongen.spec import LoadedSpec, read_spec
-from tritongen.workflow.deploying import Deploying, for_this_device, repository_of
+from tritongen.workflow.deploying import Deploying, for_this_device, left_alone, repository_of
 from tritongen.workflow.estimating import estimate_files, is_halved, judge_memory
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
@@ -77,7 +77,7 @@ class Rendering(Draft):
     Attributes:
         plan: the change of each model.
         refused: names of the models that are left as they are, since something is wrong with them; only with `keep_going`.
-        deployment: the change of each file of a deployment, where one was asked for; it is not written without the models that are refused.
+        deployment: the change of each file of a deployment, where one was asked for; it is not written without the models that stay as they are.
         notes: what a user should know about the way in which it was written; empty before.
     """
 
@@ -136,9 +136,10 @@ def plan_render(
         plan = make_plan(draft.root, entries, shared=shared, force=force, prune=prune, spared=[*refused])
         if lost := [*_lost_sources(draft.loaded, plan, refused)]:
             raise InputError([*findings, *lost])
-        deployment = files.plan(force=force, prune=prune) if files and not refused else None
+        stay = [*filter(None, refused), *(change.name for change in plan.conflicts if keep_going)]
+        deployment = files.plan(force=force, prune=prune) if files and not stay else None
         if files:
-            findings = (*findings, *([files.left_alone([*filter(None, refused)])] if refused else files.forgotten(plan)))
+            findings = (*findings, *([left_alone(files.folder, stay)] if stay else files.forgotten(plan)))
         return Rendering(draft.loaded, draft.root, draft.entries, findings, draft.workspace, plan, (*refused,), deployment)
     except BaseException:
         draft.close()

@@ -3,30 +3,61 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import RepositoryError
-from tritongen.repository import Applied, Progress, apply_plan, conflicts, file_conflicts, staged_files
+from tritongen.repository import Applied, FilePlan, Progress, apply_plan, conflicts, file_conflicts, held_files, plan_again, staged_files
+from tritongen.workflow.deploying import left_alone
 from tritongen.workflow.rendering import Rendering
 from tritongen.workflow.rights import first_unreadable
 
 
-def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progress: Progress | None = None) -> Applied:
-    """Write all that a rendering would change; what the disk needed of the repository, and what a user should know about the way it was written.
+@dataclass(frozen=True)
+class Written:
+    """What was done with a rendering.
 
-    With `skip_conflicts`, models whose folders hold somebody's work stay as they are, and so does a deployment of which a file is; `progress` is that of
-    `apply_plan`. Raises RepositoryError: with nothing written, where anything would destroy somebody's work; and where the disk refuses.
+    Attributes:
+        repository: what the disk needed of the model repository.
+        deployment: what it needed of the deployment; None where none was asked for, or it stays as it is.
+        left: what stays as it is, and why.
+        notes: what a user should know about the way in which all of it was written.
     """
-    in_the_way = deployment_conflicts(rendering)
-    if not skip_conflicts and (found := [*conflicts(rendering.plan), *in_the_way]):
+
+    repository: Applied
+    deployment: FilePlan | None = None
+    left: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progress: Progress | None = None) -> Written:
+    """Write all that a rendering would change.
+
+    With `skip_conflicts`, models whose folders hold somebody's work stay as they are; a deployment does where one of these is a model, or a file of its own.
+    `progress` is that of `apply_plan`. Raises RepositoryError: with nothing written, where anything would destroy somebody's work; and where the disk refuses.
+    """
+    if not skip_conflicts and (found := [*conflicts(rendering.plan), *deployment_conflicts(rendering)]):
         raise RepositoryError(found)
-    if rendering.deployment is None or in_the_way:
-        return apply_plan(rendering.plan, skip_conflicts=skip_conflicts, progress=progress)
-    # A folder that takes no deployment is found before the repository is written.
-    with staged_files(rendering.deployment) as deployment:
+    if rendering.deployment is None:
         applied = apply_plan(rendering.plan, skip_conflicts=skip_conflicts, progress=progress)
-        deployment.place()
-    return applied
+        return Written(applied, left=tuple(conflicts(applied.plan)), notes=applied.notes)
+    with held_files(rendering.deployment) as held:
+        in_the_way = file_conflicts(held.plan)
+        if in_the_way and not skip_conflicts:
+            raise RepositoryError(in_the_way)
+        # Held together: of two renders at once, one has the last word on the repository and the deployment. So both are looked at anew.
+        plan = plan_again(rendering.plan)
+        if in_the_way:
+            applied = apply_plan(plan, skip_conflicts=skip_conflicts, progress=progress)
+            return Written(applied, left=(*conflicts(applied.plan), *in_the_way), notes=(*held.notes, *applied.notes))
+        # A folder that takes no deployment is found before the repository is written.
+        with staged_files(held.plan) as deployment:
+            applied = apply_plan(plan, skip_conflicts=skip_conflicts, progress=progress)
+            notes = (*held.notes, *applied.notes)
+            if stay := [change.name for change in applied.plan.conflicts]:
+                return Written(applied, left=(*conflicts(applied.plan), left_alone(held.plan.root, stay)), notes=notes)
+            deployment.place()
+        return Written(applied, held.plan, tuple(conflicts(applied.plan)), notes)
 
 
 def deployment_conflicts(rendering: Rendering) -> list[Diagnostic]:

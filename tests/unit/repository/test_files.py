@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
@@ -13,14 +14,14 @@ from pathlib import PurePosixPath
 import pytest
 
 from tritongen.errors import RepositoryError
-from tritongen.repository import Action, apply_files, plan_files
+from tritongen.repository import Action, FilePlan, WantedFiles, apply_files, held_files, plan_files, staged_files
 
 LEAD = PurePosixPath("lead.yml")
 OTHERS = {PurePosixPath("deep/er/a.txt"): "one\n", PurePosixPath("b.json"): "{}\n"}
 
 
 def plan(root, body="services: {}\n", others=OTHERS, *, force=False, prune=False):
-    return plan_files(root, LEAD, "# header\n", body, others, force=force, prune=prune)
+    return plan_files(root, WantedFiles(LEAD, "# header\n", body, others), force=force, prune=prune)
 
 
 def actions(made):
@@ -157,7 +158,7 @@ NEW = {PurePosixPath("deep/er/a.txt"): "two\n", PurePosixPath("b.json"): "[2]\n"
 _KILLED = """\
 import os, signal, sys
 from pathlib import Path, PurePosixPath
-from tritongen.repository import plan_files, staged_files
+from tritongen.repository import WantedFiles, plan_files, staged_files
 
 root, after, contents = Path(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3])
 others = {PurePosixPath(path): text for path, text in contents.items()}
@@ -168,7 +169,8 @@ def replace(path, target):
         os.kill(os.getpid(), signal.SIGKILL)
     return put(path, target)
 
-with staged_files(plan_files(root, PurePosixPath("lead.yml"), "# header\\n", "services: {two: {}}\\n", others)) as staged:
+wanted = WantedFiles(PurePosixPath("lead.yml"), "# header\\n", "services: {two: {}}\\n", others)
+with staged_files(plan_files(root, wanted)) as staged:
     Path.replace = replace
     staged.place()
 """
@@ -207,3 +209,37 @@ def test_everybody_may_read_what_containers_read(tmp_path):
         os.umask(before)
     modes = {path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
     assert modes == {"new": 0o755, "new/deep": 0o755, "new/deep/er": 0o755} | dict.fromkeys(("new/lead.yml", "new/b.json", "new/deep/er/a.txt"), 0o644)
+
+
+def test_a_folder_that_another_render_holds_is_waited_for_and_then_said(written):
+    holder = os.open(written, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    with (
+        pytest.raises(RepositoryError, match="another process has held the folder of the deployment for 0 seconds") as caught,
+        held_files(FilePlan(written, (), wanted=WantedFiles(LEAD, "# header\n", "", {})), wait_s=0),
+    ):
+        pass
+    assert [finding.code for finding in caught.value.diagnostics] == ["TG048"]
+    os.close(holder)
+    assert not plan(written).would_change
+
+
+@pytest.mark.parametrize("name", ["lead.yml", "b.json"])
+def test_an_edit_between_the_plan_and_the_writing_is_not_lost(written, name):
+    made = plan(written, "services: {a: {}}\n", {path: f"{text}more\n" for path, text in OTHERS.items()})
+    (written / name).write_text((written / name).read_text() + "mine\n")
+    with pytest.raises(RepositoryError, match=f"{name}: TG043"):
+        apply_files(made)
+    assert (written / name).read_text().endswith("mine\n")
+    assert (written / "deep/er/a.txt").read_text() == "one\n"
+
+
+def test_an_edit_while_models_are_written_is_not_lost(written):
+    made = plan(written, "services: {a: {}}\n", {path: f"{text}more\n" for path, text in OTHERS.items()})
+    with held_files(made) as held, staged_files(held.plan) as staged:
+        (written / "b.json").write_text("mine\n")
+        with pytest.raises(RepositoryError, match=r"TG049 somebody wrote b\.json while the deployment was rendered"):
+            staged.place()
+    assert {path.name: path.read_text() for path in written.glob("*.*")} == {"b.json": "mine\n", "lead.yml": (written / "lead.yml").read_text()}
+    assert (written / "deep/er/a.txt").read_text() == "one\n"
+    assert actions(plan(written))["b.json"] is Action.CONFLICT

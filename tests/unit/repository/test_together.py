@@ -109,7 +109,7 @@ def test_a_render_that_waits_too_long_says_so(tmp_path):
     with plan_render(write(tmp_path), output=tmp_path / "repo") as rendering:
         holder = os.open(tmp_path / "repo", os.O_RDONLY)
         fcntl.flock(holder, fcntl.LOCK_EX)
-        with pytest.raises(RepositoryError, match="another render has been writing") as error:
+        with pytest.raises(RepositoryError, match="another process has held the model repository") as error:
             apply_plan(rendering.plan, wait_s=0.2)
         assert [finding.code for finding in error.value.diagnostics] == ["TG048"]
         os.close(holder)
@@ -126,7 +126,7 @@ def test_nobody_looks_while_another_render_writes(tmp_path, monkeypatch):
     fcntl.flock(holder, fcntl.LOCK_SH)
     assert not make_plan(tmp_path / "repo", rendering.entries).would_change
     fcntl.flock(holder, fcntl.LOCK_EX)
-    with pytest.raises(RepositoryError, match="another render has been writing"):
+    with pytest.raises(RepositoryError, match="another process has held the model repository"):
         make_plan(tmp_path / "repo", rendering.entries)
     os.close(holder)
     assert not make_plan(tmp_path / "repo", rendering.entries).would_change

@@ -13,6 +13,8 @@ from tritongen.check.codes import find_code
 from tritongen.repository import Action
 from tritongen.spec import load_spec
 from tritongen.workflow.deploying import Deploying
+from tritongen.workflow.rendering import plan_render
+from tritongen.workflow.writing import apply_rendering
 
 CHECKOUT = Path(__file__).parents[3]
 FILES = {"docker-compose.yml", "docker-compose.cpu.yml", "loadtests/Dockerfile", "loadtests/scenario.py", "loadtests/grpc_user.py"}
@@ -111,6 +113,55 @@ def test_a_model_that_is_refused_keeps_the_deployment(project, tritongen):
     assert "warning TG441: the deployment was left as it is, since something is wrong with model 'accelerated'" in result.err
     assert "docker-compose.yml" not in result.out
     assert {path: path.read_bytes() for path in project.glob("docker-compose*.yml")} == before
+
+
+def test_a_model_that_is_a_conflict_keeps_the_deployment(project, tritongen):
+    spec = project / "spec.yaml"
+    spec.write_text(spec.read_text() + GPU_MODEL)
+    assert tritongen("render", spec, "--deploy", "compose").code == 0
+    before = {path: path.read_bytes() for path in project.glob("docker-compose*.yml")}
+    config = project / "model_repository/accelerated/config.pbtxt"
+    config.write_text(config.read_text() + "# mine\n")
+    spec.write_text(spec.read_text().replace("max: 8}, instances: [{kind: gpu}]", "max: 4}, instances: [{kind: cpu}]") + "server: {exit_timeout: 5s}\n")
+    for options in (["--dry-run"], []):
+        result = tritongen("render", spec, "--deploy", "compose", "--keep-going", *options)
+        assert result.code == (1 if options else 2)
+        assert "warning TG441: the deployment was left as it is, since something is wrong with model 'accelerated'" in result.err
+        assert "docker-compose.yml" not in result.out
+        assert {path: path.read_bytes() for path in project.glob("docker-compose*.yml")} == before
+
+
+def planned(project, most, **options):
+    """A render of a spec of this moment, whose queue and server follow from one number."""
+    spec = project / "spec.yaml"
+    text = re.sub(r"max: \d+", f"max: {most}", spec.read_text().partition("server:")[0])
+    spec.write_text(f"{text}server: {{exit_timeout: {most}s}}\n")
+    return plan_render(spec, deploy=True, **options)
+
+
+@pytest.mark.parametrize("asked", [8, 16])
+def test_of_two_renders_at_once_one_has_the_last_word_on_both(project, asked):
+    """Also where the repository, or the deployment, needed nothing when the plan was made."""
+    with planned(project, 8) as rendering:
+        apply_rendering(rendering)
+    with planned(project, asked) as late, planned(project, 32) as early:
+        apply_rendering(early)
+        apply_rendering(late)
+    with planned(project, asked) as rendering:
+        assert not any(plan.would_change for plan in rendering.plans)
+
+
+def test_a_conflict_that_turns_up_once_all_is_held_keeps_the_deployment(project):
+    with planned(project, 8) as rendering:
+        apply_rendering(rendering)
+    before = (project / "docker-compose.yml").read_bytes()
+    with planned(project, 16, keep_going=True) as rendering:
+        config = project / "model_repository/mlp/config.pbtxt"
+        config.write_text(config.read_text() + "# mine\n")
+        written = apply_rendering(rendering, skip_conflicts=True)
+    assert [finding.code for finding in written.left] == ["TG043", "TG441"]
+    assert written.deployment is None
+    assert (project / "docker-compose.yml").read_bytes() == before
 
 
 def test_a_model_that_left_the_spec_and_not_the_repository_is_said(project, tritongen):

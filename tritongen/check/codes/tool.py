@@ -38,7 +38,7 @@ ENTRIES = (
     _entry(
         "TG048",
         "repository-in-use",
-        "One render writes a model repository at a time; a second one waits for the first.",
+        "One render writes a model repository or a deployment at a time; a second one waits for the first.",
         "What both read would be wrong for the one that writes last. The lock goes with its process, however that ends.",
         "Run it again when the other one is done.",
     ),
@@ -47,7 +47,7 @@ ENTRIES = (
         "changed-while-rendering",
         "The files of a model stay as they are while it is rendered.",
         "What was read and proved is not what would be written: a program is still writing the source, another render wrote the versions that "
-        "`version: auto` counts, or somebody wrote into the folder that would be replaced.",
+        "`version: auto` counts, or somebody wrote into the folder, or a file of the deployment, that would be replaced.",
         "Run it again.",
     ),
     _entry(
