@@ -16,6 +16,7 @@ from tritongen.diagnostics import Diagnostic
 from tritongen.errors import RepositoryError
 from tritongen.repository.comparing import look
 from tritongen.repository.copying import Progress
+from tritongen.repository.inheriting import Heritage
 from tritongen.repository.placing import Places, place_model, place_script, remove_model
 from tritongen.repository.plan import Change, Plan, replan
 from tritongen.repository.refusals import Done, changed_meanwhile, changed_since, conflict, disk_refuses, no_room
@@ -163,15 +164,19 @@ def _staged(work: _Work, *, link: bool, progress: Progress | None) -> Iterator[P
     )
     with contextlib.ExitStack() as stack:
         staged = stack.enter_context(staging(place, plan.root))
-        places = Places(staged, stack.enter_context(staging(aside, plan.root)) if needs_aside else staged, durable=not link)
+        beside = stack.enter_context(staging(aside, plan.root)) if needs_aside else staged
+        heritage = None if link else Heritage.of(plan.root, [staged / "new", beside / "artifacts", beside / "shared"])
+        places = Places(staged, beside, heritage)
         if not link and (short := [need for need in needs(plan, staged, places.beside) if need.lacks_room()]):
             raise RepositoryError([no_room(plan, need) for need in short])
         for change in plan.written:
-            stage(plan, change, places.model(change.name), places.artifacts(change.name), link=link, progress=progress)
+            stage(plan, change, places.model(change.name), places.artifacts(change.name), heritage=heritage, progress=progress)
         for script in plan.shared_written:
             if script.content is not None:
-                stage_shared(script, places.script(script.path))
+                stage_shared(script, places.script(script.path), heritage=heritage)
         if places.durable:
             for folder in {places.staged, places.beside}:
                 sync_filesystem(folder)
         yield places
+        if heritage is not None and (note := heritage.note(plan.root)):
+            work.notes.append(note)

@@ -21,7 +21,7 @@ LARGE_BYTES = 64 << 20
 """Files from this size on are remembered; a smaller one is read in some 50 ms."""
 
 _CHUNK = 1 << 20
-_TICK_NS = 2_000_000_000
+TICK_NS = 2_000_000_000
 """The coarsest clock of a filesystem (FAT's)."""
 
 _MOST_KEPT = 1000
@@ -40,7 +40,7 @@ def file_sha256(path: Path) -> str:
         digest = hashlib.sha256()
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
-        if large and _state(os.fstat(file.fileno())) == _state(before) and before.st_ctime_ns + _TICK_NS < time.time_ns():
+        if large and _state(os.fstat(file.fileno())) == _state(before) and before.st_ctime_ns + TICK_NS < time.time_ns():
             _remember(before, digest.hexdigest())
     return digest.hexdigest()
 

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.patience import uninterrupted
 from tritongen.recipe import RECIPES
 from tritongen.repository.actions import Action
+from tritongen.repository.inheriting import Heritage
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.shared import SharedChange
 from tritongen.repository.stage import keep
@@ -23,12 +24,22 @@ class Places:
     Attributes:
         staged: the staging folder that models are swapped from.
         beside: the one for what lies in the artifacts folder; often the same.
-        durable: whether names are forced to the disk.
+        heritage: what all that is made gets of the repository; None for one that lives no longer than its sources stay as they are.
     """
 
     staged: Path
     beside: Path
-    durable: bool
+    heritage: Heritage | None
+
+    @property
+    def durable(self) -> bool:
+        """Whether names are forced to the disk."""
+        return self.heritage is not None
+
+    def hand_to(self, path: Path) -> None:
+        """Give the heritage to what lies in the artifacts folder."""
+        if self.heritage is not None:
+            self.heritage.hand_to(path)
 
     def model(self, name: str) -> Path:
         """The model's folder."""
@@ -75,7 +86,7 @@ def place_script(plan: Plan, change: SharedChange, places: Places) -> None:
         _remove_empty([target.parent])
         return
     with _all_or_nothing() as undo:
-        _make_folders(target.parent, undo)
+        _make_folders(target.parent, places, undo)
         places.script(change.path).replace(target)
     if places.durable:
         sync_folder(target.parent)
@@ -93,10 +104,11 @@ def _place_artifacts(plan: Plan, change: Change, places: Places, undo: contextli
     assert change.entry is not None
     folders = set()
     for path in sorted(change.entry.artifacts, key=lambda path: path != RECIPES):  # which tell whose the others are
-        if path in change.unchanged_artifacts:
-            continue
         target = plan.artifacts_root / change.name / path
-        _make_folders(target.parent, undo)
+        if path in change.unchanged_artifacts:
+            places.hand_to(target)
+            continue
+        _make_folders(target.parent, places, undo)
         if target.exists() or target.is_symlink():
             old = places.replaced(change.name) / path
             old.parent.mkdir(parents=True, exist_ok=True)
@@ -135,10 +147,12 @@ def _swap(plan: Plan, change: Change, places: Places) -> bool:
     return True
 
 
-def _make_folders(folder: Path, undo: contextlib.ExitStack) -> None:
+def _make_folders(folder: Path, places: Places, undo: contextlib.ExitStack) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     undo.callback(_remove_empty, missing)
+    for each in missing:
+        places.hand_to(each)
 
 
 def _drop_empty(plan: Plan, change: Change) -> None:

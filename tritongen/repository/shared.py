@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.recipe import PlanRecipe
 from tritongen.repository.actions import Action
+from tritongen.repository.inheriting import Heritage
 from tritongen.repository.stamp import read_stamp
 
 _MODE = 0o755
@@ -83,10 +84,12 @@ def shared_conflict(artifacts: Path, change: SharedChange) -> Diagnostic:
     return Diagnostic("TG043", message, Location(str(artifacts / change.path)), hint=hint if change.forcible else "remove it, or move it away")
 
 
-def stage_shared(change: SharedChange, target: Path) -> None:
-    """Write what should be there to a new file. Raises OSError."""
+def stage_shared(change: SharedChange, target: Path, *, heritage: Heritage | None) -> None:
+    """Write what should be there to a new file, which gets the `heritage`. Raises OSError."""
     assert change.content is not None
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("xb") as stream:
         stream.write(change.content)
     target.chmod(_MODE)
+    if heritage is not None:
+        heritage.hand_to(target, mode=_MODE)

@@ -8,17 +8,22 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tritongen.repository.copying import Progress, copy_content, source_changed
-from tritongen.repository.digests import file_sha256
+from tritongen.repository.digests import TICK_NS, file_sha256
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
+from tritongen.repository.inheriting import Heritage
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.refusals import NamesCollide
 
 
-def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, link: bool, progress: Progress | None) -> None:
+def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, heritage: Heritage | None, progress: Progress | None) -> None:
     """Write all of a model's files: those of its folder into `folder`, those for beside the repository into `artifacts`; neither exists.
+
+    What is made gets the `heritage`, and is newer than what it replaces, also where the clock is behind: Triton polls for times above those that it has seen.
+    Without one, files are links to their sources where they can be, and nobody's to change.
 
     Raises OSError where the disk refuses, and RepositoryError where a source is not what the plan was made from.
     """
@@ -37,7 +42,7 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, link: bo
                 raise source_changed(file.source)
         else:
             # Not linked: an exporter that rewrites its file in place would change the live model.
-            _write(file, target, link=link, progress=progress)
+            _write(file, target, link=heritage is None, progress=progress)
     for path in change.carried:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         keep(current / path, folder / path)
@@ -45,7 +50,28 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, link: bo
         if path in change.unchanged_artifacts:
             continue
         (artifacts / path).parent.mkdir(parents=True, exist_ok=True)
-        _write(file, artifacts / path, link=link, progress=progress)
+        _write(file, artifacts / path, link=heritage is None, progress=progress)
+    if heritage is not None:
+        theirs = {folder / path for path in change.carried}
+        ours = [each for each in _below(folder) if each not in theirs]
+        for each in (*ours, *_below(artifacts)):
+            heritage.hand_to(each)
+        of_both = {folder / path for path in (*change.unchanged, *change.linked)}
+        _date([each for each in ours if each not in of_both], after_ns=max((each.lstat().st_mtime_ns for each in _below(current)), default=0))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Everything below a folder, and then the folder itself; nothing where there is none."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        yield from (Path(place, name) for name in (*files, *(name for name in folders if Path(place, name).is_symlink())))
+        yield Path(place)
+
+
+def _date(made: Iterable[Path], *, after_ns: int) -> None:
+    """Give what was made a time after one, where it has none; folders come after what is in them."""
+    for path in made:
+        if path.lstat().st_mtime_ns <= after_ns:
+            os.utime(path, ns=(after_ns + TICK_NS,) * 2, follow_symlinks=False)
 
 
 def _make(folder: Path) -> None:

@@ -18,6 +18,8 @@ _RENAME_EXCHANGE = 2
 _FICLONE = 0x40049409
 """Linux's ioctl for copying a file by reference, on filesystems that can (Btrfs, XFS)."""
 
+_DEFAULT_ACL = "system.posix_acl_default"
+
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 """What `flock` says of a folder on a filesystem without locks; EBADF is NFS, which locks only what is open for writing."""
 
@@ -68,6 +70,22 @@ def clone(source: int, target: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def copy_default_acl(source: Path, target: Path) -> None:
+    """Have what is made in the folder `target` get the permissions that the default ACL of `source` gives (acl(5)); nothing where there is none, or no ACLs.
+
+    Raises OSError.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        acl = os.getxattr(source, _DEFAULT_ACL)
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            raise
+        return
+    os.setxattr(target, _DEFAULT_ACL, acl)
 
 
 def sync_filesystem(folder: Path) -> None:

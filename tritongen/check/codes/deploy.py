@@ -113,8 +113,9 @@ ENTRIES = (
         "deployment-of-other-models",
         None,
         "A deployment is made from the models that the repository holds.",
-        "With --keep-going a model that is refused, or whose folder holds somebody's work, stays in the repository as it was, and so does the deployment: made from the others, it would take the GPU"
-        " or the engines from that model. A model that left the spec stays until --prune, and Triton loads it; what it needs nobody knows any more.",
+        "With --keep-going a model that is refused, or whose folder holds somebody's work, stays in the repository as it was, and so does the deployment:"
+        " made from the others, it would take the GPU or the engines from that model. A model that left the spec stays until --prune, and Triton loads it;"
+        " what it needs nobody knows any more.",
         "Mend what is wrong with the model; remove one that is not wanted with `--prune`.",
         "tritongen render spec.yaml --deploy compose        # after a model was taken out of the spec",
         "tritongen render spec.yaml --deploy compose --prune",

@@ -1,0 +1,107 @@
+"""What new files get of the repository that they are put into: its group, its ACL, permissions that a server can read, and times that a polling server sees."""
+
+import os
+import stat
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.unit.repository.test_writing import entry, render
+from tritongen.repository import SharedFile, apply_plan, make_plan
+from tritongen.repository.stamp import stamp_text
+
+PLAN = [("model.onnx", b"one")]
+_SCRIPT = stamp_text("#!/bin/sh\n", "echo\n", {}, {}, {}).encode()
+
+
+def another_group():
+    """A group that this user may give files to; where it is in one only, its own."""
+    return 12345 if os.geteuid() == 0 else next((group for group in os.getgroups() if group != os.getegid()), os.getegid())
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def modes(folder):
+    return {path.relative_to(folder).as_posix(): oct(stat.S_IMODE(path.stat().st_mode)) for path in folder.rglob("*")}
+
+
+def with_script(tmp_path, *entries):
+    plan = make_plan(tmp_path / "repo", entries, shared=lambda _: {Path("build_plans.sh"): SharedFile(_SCRIPT)})
+    return apply_plan(plan)
+
+
+@pytest.mark.parametrize("setgid", [0, stat.S_ISGID])
+def test_the_group_of_the_repository_is_that_of_all_in_it(tmp_path, umask, setgid):
+    (tmp_path / "repo").mkdir()
+    os.chown(tmp_path / "repo", -1, another_group())
+    (tmp_path / "repo").chmod(0o775 | setgid)
+    for weights in (b"one", b"two"):
+        with_script(tmp_path, entry(tmp_path, "a", weights=weights), entry(tmp_path, artifacts=PLAN))
+        made = [*(tmp_path / "repo").rglob("*"), tmp_path / "repo.artifacts", *(tmp_path / "repo.artifacts").rglob("*")]
+        assert {path.name for path in made} >= {"a", "config.pbtxt", "1", "model.onnx", "build_plans.sh"}
+        assert {path.stat().st_gid for path in made} == {another_group()}
+        assert {path.stat().st_mode & stat.S_ISGID for path in made if path.is_dir()} == {setgid}
+        assert modes(tmp_path / "repo.artifacts")["build_plans.sh"] == "0o755"
+
+
+def test_a_file_that_stays_is_for_the_server_as_the_new_ones_are(tmp_path, umask):
+    umask(0o077)
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path, artifacts=PLAN))
+    (tmp_path / "repo/a/mine.txt").write_text("mine")
+    assert modes(tmp_path / "repo")["a/1/model.onnx"] == "0o600"
+    umask(0o022)
+    render(tmp_path, entry(tmp_path, "a", body="max_batch_size: 4\n"), entry(tmp_path, body="max_batch_size: 4\n", artifacts=PLAN))
+    found = modes(tmp_path / "repo")
+    assert {path: found[path] for path in ("a", "a/1", "a/1/model.onnx", "a/config.pbtxt")} == {
+        "a": "0o755",
+        "a/1": "0o755",
+        "a/1/model.onnx": "0o644",
+        "a/config.pbtxt": "0o644",
+    }
+    assert found["a/mine.txt"] == "0o600", "what others made is theirs"
+    assert modes(tmp_path / "repo.artifacts")["m/model.onnx"] == "0o644"
+
+
+def test_a_default_acl_of_the_repository_rules_what_is_made_in_it(tmp_path, umask):
+    (tmp_path / "repo").mkdir()
+    # acl(5): tag, permissions and number of each entry: the owner, a user, the group, the mask, all others.
+    entries = ((1, 7, -1), (2, 7, 4321), (4, 5, -1), (16, 7, -1), (32, 0, -1))
+    os.setxattr(tmp_path / "repo", "system.posix_acl_default", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *each) for each in entries))
+    umask(0o077)
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo/directly").mkdir()
+    (tmp_path / "repo/directly/file").touch()
+    expected = {kind: os.getxattr(tmp_path / "repo/directly" / name, "system.posix_acl_access") for kind, name in (("folder", ""), ("file", "file"))}
+    for path, kind in (("m", "folder"), ("m/1", "folder"), ("m/config.pbtxt", "file"), ("m/1/model.onnx", "file")):
+        assert os.getxattr(tmp_path / "repo" / path, "system.posix_acl_access") == expected[kind], path
+
+
+def test_a_group_that_cannot_be_given_is_said(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo").chmod(0o2755)
+    monkeypatch.setattr(Path, "chmod", refuse)
+    applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"two")]))
+    assert "could not be given to 1 and 1 more (Operation not permitted)" in applied.notes[0]
+    assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"two"
+
+
+@pytest.mark.parametrize("ahead", ["1/model.onnx", "config.pbtxt", "mine.txt", "1", "."])
+def test_a_server_that_polls_sees_the_change_where_times_are_ahead_of_the_clock(tmp_path, ahead):
+    """Triton takes a model, and each version of it, for changed where its newest file or folder is newer than what it saw."""
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo/m/mine.txt").write_text("mine")
+    os.utime(tmp_path / "repo/m" / ahead, (4e9, 4e9))
+    for number, change in enumerate(({"body": "max_batch_size: 4\n"}, {"weights": b"other"})):
+        render(tmp_path, entry(tmp_path, **change))
+        for folder in ("repo/m", "repo/m/1"):
+            assert (tmp_path / folder).stat().st_mtime > 4e9 + number
+    assert ((tmp_path / "repo/m/mine.txt").stat().st_mtime == 4e9) == (ahead == "mine.txt"), "it is nobody's but theirs"

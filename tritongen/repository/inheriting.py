@@ -1,0 +1,67 @@
+"""What files and folders get of the repository that they are put into: its group, its rule that new folders hand the group on (setgid), its default ACL.
+
+They are made beside the repository, where they get none of that by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritongen.repository.system import copy_default_acl
+
+
+@dataclass(frozen=True)
+class Heritage:
+    """What is handed on.
+
+    Attributes:
+        group: the number of the group.
+        handed_on: whether new folders are to hand it on in their turn.
+        mode: the permissions of a new file, as the umask or the ACL has them.
+        refused: what could not be given it, with the system's reason.
+    """
+
+    group: int
+    handed_on: bool
+    mode: int
+    refused: list[tuple[Path, str]] = field(default_factory=list, compare=False)
+
+    @classmethod
+    def of(cls, repository: Path, places: Sequence[Path]) -> Heritage:
+        """That of a repository, for what is then made in `places`, empty folders of this process's own. Raises OSError."""
+        for place in places:
+            copy_default_acl(repository, place)
+        probe = places[0] / "probe"
+        probe.touch(exist_ok=False)
+        mode = stat.S_IMODE(probe.stat().st_mode)
+        probe.unlink()
+        status = repository.stat()
+        return cls(status.st_gid, bool(status.st_mode & stat.S_ISGID), mode)
+
+    def hand_to(self, path: Path, *, mode: int | None = None) -> None:
+        """Give it to a file or folder of ours; to a file that stays, the permissions of a new one too, or `mode`. What the system refuses is noted."""
+        try:
+            found = path.lstat()
+            if found.st_gid != self.group:
+                os.chown(path, -1, self.group, follow_symlinks=False)
+            has = stat.S_IMODE(found.st_mode)
+            of_file = self.mode if mode is None else mode
+            wanted = has | (stat.S_ISGID if self.handed_on else 0) if stat.S_ISDIR(found.st_mode) else of_file
+            if has != wanted and not stat.S_ISLNK(found.st_mode):
+                path.chmod(wanted)
+        except OSError as error:  # user namespaces, FUSE and CIFS refuse it in ways of their own
+            self.refused.append((path, error.strerror or str(error)))
+
+    def note(self, repository: Path) -> str:
+        """What a user should know; empty where all could be handed on."""
+        if not self.refused:
+            return ""
+        (first, why), more = self.refused[0], len(self.refused) - 1
+        return (
+            f"{repository}: its group, {self.group}, or the permissions of new files could not be given to {first.name}{f' and {more} more' if more else ''} "
+            f"({why}): see whether the server can read them"
+        )
