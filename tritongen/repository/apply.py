@@ -8,6 +8,7 @@ on the disk before its name is, and the old one is deleted after that, so that t
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from tritongen.repository.refusals import Done, changed_meanwhile, changed_since
 from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
-from tritongen.repository.staging import LOCK_WAIT_S, clear, leftovers, locked, no_locks, staging, staging_place
+from tritongen.repository.staging import LOCK_WAIT_S, clear, half_done_by_others, leftovers, locked, no_locks, staging, staging_place
 from tritongen.repository.system import sync_filesystem, sync_folder
 
 
@@ -106,8 +107,11 @@ def _refuse_conflicts(plan: Plan, *, skip_conflicts: bool) -> None:
 
 def conflicts(plan: Plan) -> list[Diagnostic]:
     """A finding for everything that holds somebody's work."""
-    found = [conflict(plan, change) for change in plan.conflicts]
-    return [*found, *(shared_conflict(plan.artifacts_root, change) for change in plan.shared_conflicts)]
+    if not plan.has_conflicts:
+        return []
+    half_done = half_done_by_others(plan.root, plan.root.parent, plan.root, plan.artifacts_root)
+    found = [conflict(plan, change) for change in plan.conflicts] + [shared_conflict(plan.artifacts_root, change) for change in plan.shared_conflicts]
+    return [dataclasses.replace(finding, hint=half_done + finding.hint) for finding in found]
 
 
 @contextlib.contextmanager

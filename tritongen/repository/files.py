@@ -18,7 +18,7 @@ from tritongen.repository.comparing import stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.private import find_leftovers
-from tritongen.repository.staging import LOCK_WAIT_S, looked_at
+from tritongen.repository.staging import LOCK_WAIT_S, half_done_by_others, looked_at
 from tritongen.repository.stamp import Stamp, stamp_text
 
 WAITING = "new"
@@ -187,12 +187,14 @@ def _folders(root: Path, path: PurePosixPath) -> Iterator[Path]:
 def file_conflicts(plan: FilePlan) -> list[Diagnostic]:
     """A finding (TG043) for each file whose place holds somebody's work."""
     hint = "move your change into the spec (`deploy`, `server`), or into a file of your own beside it (docs/deploy.md says where); or overwrite it with --force"
+    conflicts = plan.with_action(Action.CONFLICT)
+    half_done = half_done_by_others(plan.root / plan.wanted.lead, plan.root) if conflicts else ""
     return [
         Diagnostic(
             "TG043",
             f"'{change.name}' would be {'overwritten' if PurePosixPath(change.name) in plan.contents else 'removed'}: {'; '.join(change.reasons)}",
             Location(str(plan.root / change.name)),
-            hint=hint if change.forcible else "remove it, or move it away: --force replaces files only",
+            hint=half_done + (hint if change.forcible else "remove it, or move it away: --force replaces files only"),
         )
-        for change in plan.with_action(Action.CONFLICT)
+        for change in conflicts
     ]

@@ -2,8 +2,9 @@
 
 Such a folder is called `.<repository>.tritongen-<16 hex digits>` and holds a file `owner`, with the repository's path, that its process keeps locked. The lock
 goes with the process, also with one that is killed: whoever can take it may remove the folder. Only a folder of that name and of this user, with that file and
-without its lock, is taken for a leftover (or one with nothing in it: its process was killed between two steps). In a place that several repositories of one
-name share, such as the system's folder for temporary files, the path says whose it is.
+without its lock, is taken for a leftover (or one with nothing in it: its process was killed between two steps). For root, those of the users to whom the
+repository and the place belong are leftovers too: what is in them is put where these may write anyhow. In a place that several repositories of one name share,
+such as the system's folder for temporary files, the path says whose it is.
 """
 
 from __future__ import annotations
@@ -54,9 +55,14 @@ def find_leftovers(place: Path, repository: Path, *, own: bool = True) -> list[P
 
     `own`: no other repository of that name has its folders there; else those without the repository's path in them are left alone.
     """
-    with os.scandir(place) as listed:
-        names = sorted(entry.name for entry in listed if _is_ours(entry, repository.name))
-    return [place / name for name in names if _is_abandoned(place / name) and (own or _is_for(place / name, repository))]
+    users = {os.geteuid()} | ({path.stat().st_uid for path in (place, repository) if path.exists()} if os.geteuid() == 0 and own else set())
+    found = [folder for folder, user in _private_folders(place, repository) if user in users]
+    return [folder for folder in found if _is_abandoned(folder) and (own or _is_for(folder, repository))]
+
+
+def strangers(place: Path, repository: Path) -> list[Path]:
+    """Folders in `place` that a process of another user made for a repository of that name: whether it lives, this user cannot see. Raises OSError."""
+    return [folder for folder, user in _private_folders(place, repository) if user != os.geteuid()]
 
 
 @contextlib.contextmanager
@@ -86,14 +92,15 @@ def _prefix(repository: str) -> str:
     return f".{repository}.tritongen-"
 
 
-def _is_ours(entry: os.DirEntry[str], repository: str) -> bool:
-    prefix = _prefix(repository)
-    if not entry.name.startswith(prefix) or not re.fullmatch(r"[0-9a-f]{16}", entry.name[len(prefix) :]):
-        return False
-    try:
-        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-    except FileNotFoundError:
-        return False  # its process has just removed it
+def _private_folders(place: Path, repository: Path) -> Iterator[tuple[Path, int]]:
+    """The folders of such a name in `place`, in order, and the users that they belong to."""
+    names = re.compile(re.escape(_prefix(repository.name)) + "[0-9a-f]{16}")
+    with os.scandir(place) as listed:
+        entries = sorted((entry for entry in listed if names.fullmatch(entry.name)), key=lambda entry: entry.name)
+    for entry in entries:
+        with contextlib.suppress(FileNotFoundError):  # its process has just removed it
+            if entry.is_dir(follow_symlinks=False):
+                yield place / entry.name, entry.stat(follow_symlinks=False).st_uid
 
 
 def _is_abandoned(folder: Path) -> bool:

@@ -19,8 +19,8 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.artifacts import take_back
 from tritongen.repository.place import artifacts_beside, repository_root
-from tritongen.repository.private import find_leftovers, make_private, taken_over
-from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock
+from tritongen.repository.private import find_leftovers, make_private, strangers, taken_over
+from tritongen.repository.system import Hold, owner_of, same_mount, sync_folder, try_lock
 
 _PARTS = ("new", "artifacts", "shared", "old", "was", "gone")
 _PAUSE_S = 0.05
@@ -73,6 +73,20 @@ def leftovers(root: Path) -> list[Path]:
     others = [folder for folder in (*root.parent.parents, Path(tempfile.gettempdir()).resolve()) if folder not in own]
     places = [(folder, folder in own) for folder in dict.fromkeys([*own, *others]) if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)]
     return [leftover for place, is_own in places for leftover in find_leftovers(place, root, own=is_own)]
+
+
+def half_done_by_others(root: Path, *places: Path) -> str:
+    """What is said where something looks like an edit and may be what a killed render of another user left half done; empty where none left anything there.
+
+    `root`: the repository, or the leading file of a deployment; `places`: where its renders stage. Raises OSError.
+    """
+    found = [folder for place in places if os.access(place, os.R_OK | os.X_OK) for folder in strangers(place, root)]
+    if not found:
+        return ""
+    return (
+        f"a render of user {owner_of(found[0])} left {found[0]}, or still runs: what it had half done is put right "
+        "by the next render of that user, or of root. Else "
+    )
 
 
 def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:

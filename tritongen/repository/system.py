@@ -8,6 +8,7 @@ import enum
 import errno
 import fcntl
 import os
+import pwd
 import re
 import sys
 from collections.abc import Iterator
@@ -135,6 +136,15 @@ def _mount(folder: Path) -> str:
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()
         return next((line for line in lines if line.startswith("mnt_id:")), "")
     return ""
+
+
+def owner_of(path: Path) -> str:
+    """The name of the user to whom something belongs, or the number where there is no name. Raises OSError."""
+    number = path.lstat().st_uid
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"number {number}"
 
 
 @contextlib.contextmanager

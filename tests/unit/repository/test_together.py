@@ -15,6 +15,7 @@ from crashes import by_model, tree
 from tritongen.errors import RepositoryError
 from tritongen.repository import CopiedFile, apply_plan, config_sha256, make_plan, recover
 from tritongen.repository.private import find_leftovers, make_private
+from tritongen.repository.system import owner_of
 from tritongen.workflow.rendering import plan_render
 
 ROOT = Path(__file__).parents[3]
@@ -260,3 +261,50 @@ def test_what_a_killed_render_left_far_above_a_new_repository_is_found(tmp_path,
 def killed(private):
     """What is left of a folder whose process is gone."""
     os.close(private.descriptor)
+
+
+def half_done_by(tmp_path, owner):
+    """A render that was killed when the artifacts of a model were new and its folder was not, as another user's; the next render of the same."""
+    networks.mlp(tmp_path / "m.onnx")
+    networks.mlp(tmp_path / "n.onnx", seed=2)
+    with plan_render(write_more(tmp_path), output=tmp_path / "repo") as rendering:
+        apply_plan(rendering.plan)
+    dead = tmp_path / ".repo.tritongen-0123456789abcdef"
+    source = tmp_path / "repo.artifacts/plan/model.onnx"
+    (dead / "was/plan").mkdir(parents=True)
+    (dead / "owner").write_text("")
+    source.rename(dead / "was/plan/model.onnx")
+    source.write_bytes((tmp_path / "n.onnx").read_bytes())
+    for path in (dead, tmp_path / "repo"):
+        os.chown(path, owner, -1)
+    return dead, write_more(tmp_path, most=8)
+
+
+def test_root_puts_right_what_the_owner_of_the_repository_left(tmp_path, monkeypatch):
+    dead, spec = half_done_by(tmp_path, 4321 if os.geteuid() == 0 else os.geteuid())
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with plan_render(spec, output=tmp_path / "repo", settle=True) as rendering:
+        apply_plan(rendering.plan)
+    assert not dead.exists()
+    assert not make_plan(tmp_path / "repo", rendering.entries).would_change
+
+
+def test_what_another_users_render_left_is_named_where_it_looks_like_an_edit(tmp_path, monkeypatch):
+    dead, spec = half_done_by(tmp_path, os.geteuid())
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with plan_render(spec, output=tmp_path / "repo", settle=True) as rendering, pytest.raises(RepositoryError, match="was changed by hand") as error:
+        apply_plan(rendering.plan)
+    (finding,) = error.value.diagnostics
+    assert finding.hint.startswith(f"a render of user {owner_of(dead)} left {dead}, or still runs")
+    assert dead.is_dir()
+
+
+def test_root_trusts_nobody_who_could_not_write_the_repository(tmp_path, monkeypatch):
+    """Whoever may write to a place that is everybody's must not have root put a model into a repository."""
+    (tmp_path / "repo").mkdir()
+    left = make_private(tmp_path, tmp_path / "repo")
+    killed(left)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert find_leftovers(tmp_path, tmp_path / "repo") == [left.path]
+    monkeypatch.setattr("tritongen.repository.private._private_folders", lambda *_: iter([(left.path, 4321)]))
+    assert find_leftovers(tmp_path, tmp_path / "repo") == []
