@@ -12,6 +12,7 @@ _COLOURS = {Action.CREATE: "green", Action.REPLACE: "yellow", Action.KEEP: None,
 _ORPHAN = "is not in the spec any more; it was left where it is, and Triton still loads it (--prune removes it)"
 _PRUNED = "is not in the spec any more"
 _REFUSED = "stays as it is, since something is wrong with it"
+_ABANDONED = "was not finished when its process was killed, a day ago or more"
 _LINE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _MOST_LINES = 200
 """Lines of one file's diff that are shown; the head of a long list of labels says enough."""
@@ -34,6 +35,7 @@ def format_plan(plan: Plan, *, done: bool = False) -> str:
         lines.append(_line(_verb(plan, change, done=done), change.name, _COLOURS[change.action], width if costs else 0) + costs + _details(plan, change))
     lines += [f"{_line('refused', name, 'red')}\n            {_REFUSED}" for name in sorted(plan.spared)]
     lines += [_shared_line(plan, change, done=done) for change in plan.shared if change.action is not Action.KEEP]
+    lines += [f"{_line('removed' if done else 'remove', str(path), _COLOURS[Action.ORPHAN])}\n            {_ABANDONED}" for path in plan.abandoned]
     return "\n".join(lines)
 
 

@@ -10,7 +10,8 @@ from tritongen.repository.entry import CONFIG, CopiedFile, Entry, EntryFile, Kep
 from tritongen.repository.file_placing import HeldFiles, StagedFiles, apply_files, held_files, staged_files
 from tritongen.repository.files import FilePlan, WantedFiles, file_conflicts, plan_files
 from tritongen.repository.place import artifacts_beside, repository_root
-from tritongen.repository.plan import Change, Plan, make_plan, plan_again, unreadable
+from tritongen.repository.plan import Change, Plan, unreadable
+from tritongen.repository.planning import make_plan, plan_again
 from tritongen.repository.refusals import lost_plans
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles

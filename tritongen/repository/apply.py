@@ -19,7 +19,8 @@ from tritongen.repository.comparing import look
 from tritongen.repository.copying import Progress
 from tritongen.repository.inheriting import Heritage
 from tritongen.repository.placing import Places, place_model, place_script, remove_model
-from tritongen.repository.plan import Change, Plan, replan
+from tritongen.repository.plan import Change, Plan
+from tritongen.repository.planning import replan
 from tritongen.repository.refusals import Done, changed_meanwhile, changed_since, conflict, disk_refuses, no_room
 from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared

@@ -39,6 +39,8 @@ def plan_diffs(plan: Plan) -> list[FileDiff]:
     models: dict[PurePosixPath, bytes | None] = {}
     beside: dict[PurePosixPath, bytes | None] = {aside / script.path: script.content for script in plan.shared if script.action is not Action.KEEP}
     for change in plan.changes:
+        if not change.readable:
+            continue
         files, artifacts = (change.entry.files, change.entry.artifacts) if change.entry is not None else ({}, {})
         gone = [*change.gone, *(listing(plan.root / change.name) if change in plan.pruned else ())]
         models |= dict.fromkeys(PurePosixPath(change.name) / path for path in gone)

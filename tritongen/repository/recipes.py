@@ -11,7 +11,7 @@ from tritongen.repository.place import artifacts_beside
 
 
 def recipes_of(entry: Entry | None, root: Path, name: str) -> tuple[tuple[PlanRecipe, ...], str]:
-    """The recipes of one model: its entry's, or, for one that has none, those on the disk; and in words why these cannot be used. Raises OSError."""
+    """The recipes of one model: its entry's, or, for one that has none, those on the disk; and in words why these cannot be used."""
     if entry is not None:
         return entry.recipes, ""
     file = artifacts_beside(root) / name / RECIPES
@@ -19,7 +19,7 @@ def recipes_of(entry: Entry | None, root: Path, name: str) -> tuple[tuple[PlanRe
         return (), ""
     try:
         return load_recipes(file), ""
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         return (), f"it has no part for {name}, which stays as it is: {file} cannot be used: {error}"
 
 

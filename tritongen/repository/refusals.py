@@ -44,6 +44,9 @@ class NamesCollide(OSError):
 def conflict(plan: Plan, change: Change) -> Diagnostic:
     """The finding for a model whose folder holds somebody's work."""
     verb = "overwritten" if change.entry is not None else "removed"
+    if not change.readable:
+        message = f"model '{change.name}' would be {verb}, and what that takes away cannot be seen: {'; '.join(change.reasons)}"
+        return Diagnostic("TG040", message, Location(str(plan.root / change.name)), hint="check the permissions of what is in the folder", model=change.name)
     hint = "remove it, or move it away: --force does not replace it"
     if change.entry is None:
         hint = "move the files away, or remove the folder by hand: --prune removes only what tritongen made"

@@ -135,6 +135,20 @@ def test_prune_removes_what_we_made_and_check_counts_it_only_then(two, tritongen
     assert sorted(path.name for path in (two / "model_repository").iterdir()) == ["a", "theirs"]
 
 
+def test_what_a_killed_build_left_long_ago_is_shown_before_it_goes(two, tritongen):
+    left = two / "model_repository/a/1/.tritongen-build-aB3xYz"
+    left.write_bytes(b"half a plan")
+    assert tritongen("render", two / "spec.yaml", "--check").code == 0
+    os.utime(left, (0, 0))
+    for options, code in ((["--check"], 1), (["--dry-run"], 0)):
+        result = tritongen("render", two / "spec.yaml", *options)
+        assert result.code == code
+        assert f"  remove    {left}\n            was not finished when its process was killed, a day ago or more\n" in result.out
+    assert f"  removed   {left}\n" in tritongen("render", two / "spec.yaml").out
+    assert not left.exists()
+    assert tritongen("render", two / "spec.yaml", "--check").code == 0
+
+
 def test_prune_stops_at_work_that_is_not_ours(two, tritongen):
     (two / "model_repository/b/notes.txt").write_text("mine")
     write(two, "name: a, source: m.onnx, batching: {max: 3}")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.repository.test_writing import entry, render, tree
 from tritongen.errors import RepositoryError
-from tritongen.repository import Action, apply_plan, make_plan, placing, system
+from tritongen.repository import Action, apply_plan, make_plan, placing, plan_diffs, system
 
 
 @pytest.mark.parametrize("name", [".config.pbtxt.original", ".config.pbtxt.20261130", ".model.plan.20250101"])
@@ -32,14 +32,19 @@ def test_what_cannot_be_listed_is_not_taken_for_nothing(tmp_path, monkeypatch):
     scandir = os.scandir
 
     def refusing(path):
-        if Path(path) == private:
+        if not isinstance(path, int) and Path(path) == private:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return scandir(path)
 
     monkeypatch.setattr("os.scandir", refusing)
     for prune in (False, True):
-        with pytest.raises(RepositoryError, match=r"m/private: TG040 cannot read the model repository: Permission denied"):
-            render(tmp_path, *([] if prune else [entry(tmp_path, weights=b"other")]), prune=prune)
+        wanted = [entry(tmp_path, "a", weights=b"new"), *([] if prune else [entry(tmp_path, weights=b"other")])]
+        with pytest.raises(RepositoryError, match=r"repo/m: TG040 model 'm' would be .*m/private: Permission denied"):
+            render(tmp_path, *wanted, prune=prune)
+        assert not (tmp_path / "repo/a").exists()
+    applied = apply_plan(make_plan(tmp_path / "repo", wanted, prune=True), skip_conflicts=True)
+    assert (applied.written, applied.pruned) == (("a",), ()), "the others need not wait for it"
+    assert list(plan_diffs(applied.plan)) == []
     monkeypatch.undo()
     assert (private / "mine.txt").read_text() == "mine"
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
@@ -48,7 +53,7 @@ def test_what_cannot_be_listed_is_not_taken_for_nothing(tmp_path, monkeypatch):
 def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
     render(tmp_path, entry(tmp_path))
     cache = tmp_path / "repo/m/cache"
-    monkeypatch.setattr("tritongen.repository.plan.mounts_below", lambda folder: [cache] if folder == tmp_path / "repo/m" else [])
+    monkeypatch.setattr("tritongen.repository.planning.mounts_below", lambda folder: [cache] if folder == tmp_path / "repo/m" else [])
     for force in (False, True):
         plan = make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"other")], force=force)
         assert plan.changes[0].action is Action.CONFLICT

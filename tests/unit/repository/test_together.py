@@ -122,7 +122,7 @@ def test_nobody_looks_while_another_render_writes(tmp_path, monkeypatch):
     networks.mlp(tmp_path / "m.onnx")
     with plan_render(write(tmp_path), output=tmp_path / "repo") as rendering:
         apply_plan(rendering.plan)
-    monkeypatch.setattr("tritongen.repository.plan.LOCK_WAIT_S", 0.2)
+    monkeypatch.setattr("tritongen.repository.planning.LOCK_WAIT_S", 0.2)
     holder = os.open(tmp_path / "repo", os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_SH)
     assert not make_plan(tmp_path / "repo", rendering.entries).would_change
