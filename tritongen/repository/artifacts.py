@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from tritongen.recipe import RECIPES, print_recipes, read_recipes
-from tritongen.repository.comparing import is_edited, is_regular, listing, stamp_of
+from tritongen.repository.comparing import content_of_text, is_edited, is_regular, listing, stamp_of
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import Entry, KeptFile
 from tritongen.repository.place import artifacts_beside
@@ -49,7 +49,9 @@ def _vouched_for(artifacts: Path, model: str) -> Mapping[PurePosixPath, str]:
     file = artifacts / RECIPES
     if not is_regular(file):
         return {}
-    content = file.read_bytes()
+    content = content_of_text(file)
+    if content is None:
+        return {}
     try:
         recipes = read_recipes(content.decode())
     except ValueError:

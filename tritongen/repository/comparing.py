@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from tritongen.repository.entry import CONFIG, Entry, EntryFile, KeptFile, TextF
 from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
 from tritongen.repository.unfinished import is_unfinished
 from tritongen.staleness import LoadedBy, stale
+
+_MOST_BYTES = 1 << 24
+"""No text that we write is longer; one of somebody else may be of any size."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,20 @@ def stamp_of(folder: Path) -> Stamp | None:
 
 def stamp_in(file: Path) -> Stamp | None:
     """The stamp of a file; None where it has none, or is not there. Raises OSError."""
-    return read_stamp(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
+    content = content_of_text(file) if file.is_file() else None
+    return read_stamp(content.decode("utf-8", "replace")) if content is not None else None
+
+
+def content_of_text(file: Path) -> bytes | None:
+    """What a file holds that may be a text of ours; None where it is longer than any of these. Raises OSError."""
+    return file.read_bytes() if file.stat().st_size <= _MOST_BYTES else None
 
 
 def config_sha256(folder: Path) -> str:
-    """SHA-256 (hex) of a model's config.pbtxt, "" where there is none: what an entry that depends on the folder was made from. Raises OSError."""
+    """SHA-256 (hex) of a model's config.pbtxt: what an entry that depends on the folder was made from. "" where there is none that is ours. Raises OSError."""
     config = folder / CONFIG
-    return file_sha256(config) if config.is_file() else ""
+    content = content_of_text(config) if config.is_file() else None
+    return hashlib.sha256(content).hexdigest() if content is not None else ""
 
 
 def listing(folder: Path) -> list[PurePosixPath]:
@@ -124,7 +135,10 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
     if not found:
         return []
     if stamp is None:
-        why = "its config.pbtxt has no stamp" if CONFIG in found else "it has no config.pbtxt"
+        why = "it has no config.pbtxt"
+        if CONFIG in found:
+            config = folder / CONFIG
+            why = "its config.pbtxt is no file" if not config.is_file() and not config.is_symlink() else "its config.pbtxt has no stamp"
         return [f"{folder} was not made by tritongen, or not left as it was: {why}"]
     if stamp.is_of_another(entry.name):
         return [f"{folder} is a copy of the model '{stamp.model}', made by somebody: its {CONFIG} has that name"]

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
-from tritongen.repository.comparing import stamp_in
+from tritongen.repository.comparing import content_of_text, stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.private import find_leftovers
@@ -128,13 +128,13 @@ class _Known:
                 files.setdefault(path, []).append(sha)
         return cls(root / lead, stamp, files)
 
-    def is_ours(self, path: PurePosixPath, content: bytes) -> bool:
+    def is_ours(self, path: PurePosixPath, content: bytes | None) -> bool:
         """Whether a file is one that a render wrote."""
-        return hashlib.sha256(content).hexdigest() in self.files.get(path, ())
+        return content is not None and hashlib.sha256(content).hexdigest() in self.files.get(path, ())
 
-    def sha256_of(self, path: PurePosixPath, content: bytes) -> str:
+    def sha256_of(self, path: PurePosixPath, content: bytes | None) -> str:
         """The hash to know a file by: its own where it is ours, else that of the one which we wrote."""
-        return hashlib.sha256(content).hexdigest() if self.is_ours(path, content) else self.files[path][0]
+        return hashlib.sha256(content).hexdigest() if content is not None and self.is_ours(path, content) else self.files[path][0]
 
 
 def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
@@ -142,9 +142,10 @@ def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
     return find_leftovers(root, root / lead) if root.is_dir() else []
 
 
-def _read(path: Path) -> bytes:
-    """A file's content. git may have checked it out with CRLF: the same text, not an edit."""
-    return path.read_bytes().replace(b"\r\n", b"\n")
+def _read(path: Path) -> bytes | None:
+    """A file's content; None where it is longer than any that we write. git may have checked it out with CRLF: the same text, not an edit."""
+    content = content_of_text(path)
+    return None if content is None else content.replace(b"\r\n", b"\n")
 
 
 def _orphan(root: Path, path: PurePosixPath, known: _Known, *, force: bool, prune: bool) -> Change:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.recipe import PlanRecipe
 from tritongen.repository.actions import Action
+from tritongen.repository.comparing import content_of_text
 from tritongen.repository.inheriting import Heritage
 from tritongen.repository.stamp import read_stamp
 
@@ -62,10 +63,10 @@ def compare_shared(artifacts: Path, path: PurePosixPath, wanted: SharedFile, *, 
         return SharedChange(path, Action.KEEP if content is None else Action.CREATE, content, notes)
     if target.is_symlink() or not target.is_file():
         return _kept_or(SharedChange(path, Action.CONFLICT, content, f"{target} is no file", forcible=False))
-    found = target.read_bytes()
+    found = content_of_text(target)
     if found == content and target.stat().st_mode & stat.S_IXUSR:
         return SharedChange(path, Action.KEEP, content)
-    stamp = read_stamp(found.decode("utf-8", "replace"))
+    stamp = read_stamp(found.decode("utf-8", "replace")) if found is not None else None
     if (force and content is not None) or (stamp is not None and not stamp.edited):
         return SharedChange(path, Action.REPLACE, content, notes)
     why = "was edited by hand" if stamp is not None else "was not made by tritongen"

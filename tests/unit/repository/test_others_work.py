@@ -3,13 +3,27 @@
 import errno
 import os
 import signal
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests.unit.repository.test_writing import entry, render, tree
 from tritongen.errors import RepositoryError
-from tritongen.repository import Action, apply_plan, make_plan, placing, plan_diffs, system
+from tritongen.repository import (
+    Action,
+    SharedFile,
+    WantedFiles,
+    apply_plan,
+    config_sha256,
+    conflicts,
+    file_conflicts,
+    make_plan,
+    placing,
+    plan_diffs,
+    plan_files,
+    system,
+)
+from tritongen.repository.stamp import stamp_text
 
 
 @pytest.mark.parametrize("name", [".config.pbtxt.original", ".config.pbtxt.20261130", ".model.plan.20250101"])
@@ -48,6 +62,32 @@ def test_what_cannot_be_listed_is_not_taken_for_nothing(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert (private / "mine.txt").read_text() == "mine"
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
+
+
+def test_a_text_of_any_size_is_not_read(tmp_path):
+    """A sparse file takes no room on the disk; read, it would take all memory."""
+    script, lead = (PurePosixPath(name) for name in ("build_plans.sh", "lead.yml"))
+    wanted = WantedFiles(lead, "# header\n", "body\n", {PurePosixPath("other.txt"): "text\n"})
+    (tmp_path / "repo.artifacts/m").mkdir(parents=True)
+    (tmp_path / "repo/m").mkdir(parents=True)
+    huge = [tmp_path / name for name in ("repo/m/config.pbtxt", "repo.artifacts/m/recipes.json", "repo.artifacts/build_plans.sh", "lead.yml", "other.txt")]
+    for path in huge:
+        with path.open("wb") as file:
+            file.truncate(1 << 38)
+    assert config_sha256(tmp_path / "repo/m") == ""
+    shared = {script: SharedFile(stamp_text("#!/bin/sh\n", "echo\n", {}, {}, {}).encode())}
+    plan = make_plan(tmp_path / "repo", [entry(tmp_path, artifacts=[("recipes.json", b"[]")])], shared=lambda _: shared)
+    assert len([*conflicts(plan), *file_conflicts(plan_files(tmp_path, wanted))]) == 4
+    assert {diff.summary for diff in plan_diffs(plan)} >= {"274,877,906,944 bytes → 2 bytes, not shown"}
+    assert make_plan(tmp_path / "repo", [], prune=True).changes == ()
+
+
+def test_a_config_that_is_a_pipe_is_said_to_be_none(tmp_path):
+    (tmp_path / "repo/m").mkdir(parents=True)
+    os.mkfifo(tmp_path / "repo/m/config.pbtxt")
+    with pytest.raises(RepositoryError, match=r"or not left as it was: its config\.pbtxt is no file"):
+        render(tmp_path, entry(tmp_path))
+    assert render(tmp_path, entry(tmp_path), force=True) == {"m": Action.REPLACE}
 
 
 def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
