@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from tritongen.repository import Plan
 from tritongen.workflow.rendering import plan_render
 
 Tree = dict[str, bytes]
+State = dict[str, tuple[int, bytes | None]]
 
 _STEPS = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "fcntl.flock", "fcntl.ioctl", "ctypes.dlsym"}
 """Python's audit events for what changes a disk; `open` for writing is another. `ctypes.dlsym` comes before renameat2 and syncfs."""
@@ -59,6 +61,18 @@ def by_model(folder: Path) -> dict[str, Tree]:
     return {path.name: tree(path) for path in sorted(folder.iterdir())} if folder.is_dir() else {}
 
 
+def state(folder: Path) -> State:
+    """Permissions and content of everything below a folder by its path, folders with no content; empty where there is none."""
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    return {name: (stat.S_IMODE(path.stat().st_mode), path.read_bytes() if path.is_file() else None) for name, path in found.items()}
+
+
+def states(folder: Path) -> dict[str, State]:
+    """The same for each folder in it, with its own permissions under its name."""
+    models = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {path.name: {".": (stat.S_IMODE(path.stat().st_mode), None), **state(path)} for path in models}
+
+
 class Scenario:
     """Two specs, `old.yaml` and `new.yaml`, of which the second changes weights, configs, versions and names of the first; and the repository of each."""
 
@@ -77,11 +91,11 @@ class Scenario:
         (self.root / "weights/notes.txt").write_text("somebody's own")
         shutil.copytree(self.root, folder / "kept/repository")
         shutil.copytree(self.artifacts, folder / "kept/repository.artifacts")
-        self.old = by_model(self.root)
-        self.old_artifacts = tree(self.artifacts)
+        self.old = states(self.root)
+        self.old_artifacts = state(self.artifacts)
         self.beside = {path.name for path in folder.iterdir()}
         self.render("new")
-        self.new, self.new_artifacts = by_model(self.root), tree(self.artifacts)
+        self.new, self.new_artifacts = states(self.root), state(self.artifacts)
         found = [finding for name in ("old", "new") for finding in self.check(name)]
         assert found == [], found
 
@@ -108,14 +122,14 @@ class Scenario:
 
         `may_lack`: a model that both have may be missing, where folders cannot be exchanged.
         """
-        found = by_model(self.root)
+        found = states(self.root)
         for name, files in found.items():
             if files not in (self.old.get(name), self.new.get(name)):
                 yield f"{name} is neither old nor new"
         for name in self.old.keys() & self.new.keys():
             if name not in found and not may_lack:
                 yield f"{name} is missing"
-        artifacts = tree(self.artifacts)
+        artifacts = state(self.artifacts)
         for path, content in artifacts.items():
             if content not in (self.old_artifacts.get(path), self.new_artifacts.get(path)):
                 yield f"{path} among the artifacts is neither old nor new"
@@ -131,9 +145,9 @@ class Scenario:
             self.render("new")
         except AssertionError as error:
             yield str(error)
-        if by_model(self.root) != self.new:
+        if states(self.root) != self.new:
             yield "the next render did not make the new repository"
-        if tree(self.artifacts) != self.new_artifacts:
+        if state(self.artifacts) != self.new_artifacts:
             yield "the next render did not make the new artifacts"
         if beside := {path.name for path in self.folder.iterdir()} - self.beside:
             yield f"left behind: {sorted(beside)}"

@@ -26,7 +26,7 @@ from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
 from tritongen.repository.staging import LOCK_WAIT_S, clear, half_done_by_others, leftovers, locked, no_locks, staging, staging_place
-from tritongen.repository.system import sync_filesystem, sync_folder
+from tritongen.repository.system import owner_of, sync_filesystem, sync_folder
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,11 @@ def _write(work: _Work, *, link: bool, progress: Progress | None) -> None:
             (work.done.removed if script.content is None else work.done.in_place).append(str(script.path))
         if places.durable:
             sync_folder(plan.root)
+    work.notes += [
+        f"{folder}: what was replaced could not all be removed; the next render of user {owner_of(folder)}, or of root, tries again"
+        for folder in sorted({places.staged, places.beside})
+        if folder.exists()
+    ]
 
 
 def _refuse_changed(work: _Work, change: Change) -> None:

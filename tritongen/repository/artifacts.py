@@ -12,6 +12,7 @@ from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import Entry, KeptFile
 from tritongen.repository.place import artifacts_beside
 from tritongen.repository.stamp import Stamp
+from tritongen.repository.system import remove_empty
 from tritongen.repository.unfinished import is_unfinished
 
 _PRODUCTS = (".manifest.json", ".log")
@@ -103,6 +104,7 @@ def take_back(root: Path, staged: Sequence[Path]) -> None:
     for name in sorted({path.name for folder in staged for part in ("new", "was") if (folder / part).is_dir() for path in (folder / part).iterdir()}):
         artifacts, live = artifacts_beside(root) / name, stamp_of(root / name)
         written = live.artifacts if live is not None else {}
+        placed = [path for folder in staged for part in ("artifacts", "was") for path in listing(folder / part / name)]
         for folder in staged:
             for path in listing(folder / "was" / name):
                 if written.get(path) == file_sha256(folder / "was" / name / path):
@@ -113,3 +115,9 @@ def take_back(root: Path, staged: Sequence[Path]) -> None:
                 for path, sha in fresh.artifacts.items():
                     if path not in written and is_regular(artifacts / path) and file_sha256(artifacts / path) == sha:
                         (artifacts / path).unlink()
+        remove_empty([*folders_of(artifacts, placed), artifacts.parent] if placed else [])
+
+
+def folders_of(artifacts: Path, paths: Iterable[PurePosixPath]) -> list[Path]:
+    """The folders that some files of a model's artifacts folder lie in, that folder too, the inner ones first."""
+    return sorted({artifacts / parent for path in paths for parent in path.parents}, reverse=True)

@@ -17,7 +17,7 @@ from tritongen.errors import RepositoryError
 from tritongen.repository.files import DEPLOYMENT, WAITING, FilePlan, file_conflicts, interrupted_renders, replan_files
 from tritongen.repository.private import make_private, taken_over
 from tritongen.repository.staging import LOCK_WAIT_S, locked, no_locks
-from tritongen.repository.system import sync_folder
+from tritongen.repository.system import remove_empty, sync_folder
 from tritongen.repository.writing import NEW_MODE
 
 _FOLDER_MODE = 0o755
@@ -64,9 +64,7 @@ class StagedFiles:
             target = self.plan.root / change.name
             with _said_of(target):
                 target.unlink(missing_ok=True)
-            for parent in PurePosixPath(change.name).parents[:-1]:
-                with contextlib.suppress(OSError):  # not empty, or gone with another
-                    (self.plan.root / parent).rmdir()
+            remove_empty(self.plan.root / parent for parent in PurePosixPath(change.name).parents[:-1])
 
 
 def _changed(plan: FilePlan, now: FilePlan) -> Diagnostic:
@@ -91,7 +89,7 @@ def held_files(plan: FilePlan, *, wait_s: float = LOCK_WAIT_S) -> Iterator[HeldF
     """
     made: list[Path] = []
     with contextlib.ExitStack() as stack:
-        stack.callback(_remove_empty, made)
+        stack.callback(lambda: remove_empty(reversed(made)))
         with _said_of(plan.root):
             _make_folders(plan.root, made)
             is_locked = stack.enter_context(locked(plan.root, wait_s=wait_s, what=DEPLOYMENT))
@@ -112,7 +110,7 @@ def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
         yield StagedFiles(plan, plan.root)
         return
     with contextlib.ExitStack() as undo:
-        undo.callback(_remove_empty, made)
+        undo.callback(lambda: remove_empty(reversed(made)))
         with _said_of(plan.root):
             private = make_private(plan.root, plan.root / plan.wanted.lead)
         undo.callback(private.remove)
@@ -151,12 +149,6 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
             each.mkdir()
             each.chmod(_FOLDER_MODE)
             made.append(each)
-
-
-def _remove_empty(folders: list[Path]) -> None:
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):  # not empty: the files are in place
-            folder.rmdir()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritongen.patience import uninterrupted
 from tritongen.recipe import RECIPES
 from tritongen.repository.actions import Action
+from tritongen.repository.artifacts import folders_of
 from tritongen.repository.inheriting import Heritage
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.shared import SharedChange
 from tritongen.repository.stage import keep
-from tritongen.repository.system import exchange, sync_folder
+from tritongen.repository.system import exchange, remove_empty, sync_folder
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def place_script(plan: Plan, change: SharedChange, places: Places) -> None:
     target = plan.artifacts_root / change.path
     if change.content is None:
         target.unlink()
-        _remove_empty([target.parent])
+        remove_empty([target.parent])
         return
     with _all_or_nothing() as undo:
         _make_folders(target.parent, places, undo)
@@ -150,19 +151,12 @@ def _swap(plan: Plan, change: Change, places: Places) -> bool:
 def _make_folders(folder: Path, places: Places, undo: contextlib.ExitStack) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    undo.callback(_remove_empty, missing)
+    undo.callback(remove_empty, missing)
     for each in missing:
         places.hand_to(each)
 
 
 def _drop_empty(plan: Plan, change: Change) -> None:
-    """Remove folders for artifacts that are empty, also those that a killed render emptied."""
-    folder = plan.artifacts_root / change.name
-    below = sorted((path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()), reverse=True) if folder.is_dir() else []
-    _remove_empty([*below, folder, plan.artifacts_root])
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    for folder in folders:
-        with contextlib.suppress(OSError):  # not empty, or not there
-            folder.rmdir()
+    """Remove the folders that hold nothing since artifacts were removed."""
+    if change.stale:
+        remove_empty([*folders_of(plan.artifacts_root / change.name, change.stale), plan.artifacts_root])

@@ -11,7 +11,7 @@ import os
 import pwd
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _AT_FDCWD = -100
@@ -136,6 +136,13 @@ def _mount(folder: Path) -> str:
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()
         return next((line for line in lines if line.startswith("mnt_id:")), "")
     return ""
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove those of some folders, the inner ones first, that hold nothing."""
+    for folder in folders:
+        with contextlib.suppress(OSError):  # not empty, or not there
+            folder.rmdir()
 
 
 def owner_of(path: Path) -> str:

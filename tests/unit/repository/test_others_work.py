@@ -90,6 +90,28 @@ def test_a_config_that_is_a_pipe_is_said_to_be_none(tmp_path):
     assert render(tmp_path, entry(tmp_path), force=True) == {"m": Action.REPLACE}
 
 
+def test_folders_of_others_beside_the_repository_stay_though_they_are_empty(tmp_path):
+    render(tmp_path, entry(tmp_path, artifacts=[("sub/model.onnx", b"one")]), entry(tmp_path, "a"))
+    theirs = [tmp_path / "repo.artifacts" / name for name in ("m/cache/1", "a", "scratch")]
+    for folder in theirs:
+        folder.mkdir(parents=True)
+    render(tmp_path, entry(tmp_path, artifacts=[("model.onnx", b"two")]), entry(tmp_path, "a", weights=b"other"))
+    render(tmp_path, prune=True)
+    assert [folder.is_dir() for folder in theirs] == [True] * 3
+    assert sorted(path.name for path in tmp_path.joinpath("repo.artifacts").rglob("*")) == ["1", "a", "cache", "m", "scratch"]
+
+
+def test_what_cannot_be_removed_after_a_swap_is_said(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path))
+    monkeypatch.setattr("tritongen.repository.private.shutil.rmtree", lambda *_, **__: None)
+    applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"other")]))
+    (left,) = tmp_path.glob(".repo.tritongen-*")
+    assert applied.notes == (f"{left}: what was replaced could not all be removed; the next render of user {system.owner_of(left)}, or of root, tries again",)
+    monkeypatch.undo()
+    apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"other")]))
+    assert not left.exists()
+
+
 def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
     render(tmp_path, entry(tmp_path))
     cache = tmp_path / "repo/m/cache"
