@@ -19,6 +19,7 @@ class OutputPath(click.Path):
     """A file or folder to write to.
 
     An empty one (`-o "$UNSET"`) is refused: as a path it would be the current folder. So is what looks like an option (`-o --dry-run`): it would be written to.
+    `~` is the home folder as in a spec, since shells leave it in `--output=~/x`; `./~` is a folder of that name.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,10 @@ class OutputPath(click.Path):
             self.fail("the path is empty; name a file or folder, such as ./out, or '.' for the current folder", param, ctx)
         if isinstance(value, str) and value.startswith("-") and value != "-":
             self.fail(f"{value!r} looks like an option, and the path is missing before it; a file or folder of that name is ./{value}", param, ctx)
-        return super().convert(value, param, ctx)
+        try:
+            return Path(os.fsdecode(super().convert(value, param, ctx))).expanduser()
+        except RuntimeError:
+            self.fail(f"the home folder in {value!r} cannot be determined; write the path without ~, or as ./{value} for a folder of that name", param, ctx)
 
 
 class SizeType(click.ParamType[int]):

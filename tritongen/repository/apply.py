@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from tritongen.repository.inheriting import Heritage
 from tritongen.repository.placing import Places, place_model, place_script, remove_model
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.planning import replan
-from tritongen.repository.refusals import Done, changed_meanwhile, changed_since, conflict, disk_refuses, no_room
+from tritongen.repository.refusals import Done, changed_meanwhile, changed_since, conflict, disk_refuses, no_artifacts, no_room
 from tritongen.repository.room import needs
 from tritongen.repository.shared import shared_conflict, stage_shared
 from tritongen.repository.stage import stage
@@ -172,6 +173,8 @@ def _staged(work: _Work, *, link: bool, progress: Progress | None) -> Iterator[P
     needs_aside = aside != place and (
         any(change.stale or (change.entry is not None and change.entry.artifacts) for change in (*plan.written, *plan.pruned)) or bool(plan.shared_written)
     )
+    if needs_aside and not os.access(aside, os.W_OK | os.X_OK):
+        raise RepositoryError([no_artifacts(plan, aside)])
     with contextlib.ExitStack() as stack:
         staged = stack.enter_context(staging(place, plan.root))
         beside = stack.enter_context(staging(aside, plan.root)) if needs_aside else staged

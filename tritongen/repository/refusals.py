@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tritongen.repository.comparing import config_sha256
 from tritongen.repository.entry import CONFIG
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.room import Need, needs, size_text
+from tritongen.repository.system import owner_of
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -93,7 +95,7 @@ def disk_refuses(plan: Plan, error: OSError, done: Done) -> Diagnostic:
     """The finding for what the operating system said while a plan was applied."""
     if error.errno in _FULL:
         return _full(plan, _short(plan, error), f"cannot write the model repository: {error.strerror}", done)
-    hint = "check that the place exists and may be written to, or choose another with -o"
+    hint = _anothers(error) or "check that the place exists and may be written to, or choose another with -o"
     if isinstance(error, NamesCollide):
         hint = "give models and files names that differ in more than upper and lower case, or write to a disk that tells them apart"
     elif error.errno == errno.EXDEV and Path(_where(plan, error)).is_relative_to(plan.artifacts_root):
@@ -106,6 +108,27 @@ def disk_refuses(plan: Plan, error: OSError, done: Done) -> Diagnostic:
     elif error.errno == errno.EROFS:
         hint = "the filesystem is mounted read-only: choose another place with -o"
     return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), done.words, hint)
+
+
+def _anothers(error: OSError) -> str:
+    """The hint for what belongs to another user, whose folders cannot be moved; empty for all else."""
+    named = [Path(name) for name in (error.filename, error.filename2) if name] if error.errno in (errno.EACCES, errno.EPERM) else []
+    found = next((path for path in named if os.path.lexists(path) and path.lstat().st_uid != os.geteuid()), None)
+    if found is None:
+        return ""
+    return f"{found} belongs to user {owner_of(found)}: render as that user or as root, give it to yours (chown -R), or write to another place with -o"
+
+
+def no_artifacts(plan: Plan, place: Path) -> Diagnostic:
+    """The finding for a repository beside which nothing can be made or written, since that place does not let us."""
+    verb = "write to" if place == plan.artifacts_root else "make"
+    return Diagnostic(
+        "TG044",
+        f"cannot {verb} {plan.artifacts_root}, where sources of TensorRT plans lie that Triton must not see: this user may not write to {place}",
+        Location(str(plan.root)),
+        "nothing was changed",
+        "make that folder for this user, mount the parent of both in place of the repository alone, or write to another place with -o",
+    )
 
 
 def _short(plan: Plan, error: OSError) -> Need | None:

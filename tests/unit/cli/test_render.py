@@ -279,8 +279,23 @@ def test_the_current_folder_can_be_the_repository_time_and_again(two, tritongen,
     assert tree(two / "here") == tree(two / "model_repository")
 
 
+def test_a_home_folder_is_one_in_options_as_in_a_spec(two, tritongen, monkeypatch):
+    monkeypatch.setenv("HOME", str(two / "home"))
+    monkeypatch.chdir(two)
+    assert tritongen("render", "spec.yaml", "--output=~/x").code == 0
+    assert tree(two / "home/x") == tree(two / "model_repository")
+    assert not (two / "~").exists()
+
+
 @pytest.mark.parametrize(
-    ("output", "why"), [("/", "root of the filesystem"), ("loop", "form a loop"), ("--dry-run", "looks like an option"), ("", "path is empty")]
+    ("output", "why"),
+    [
+        ("/", "root of the filesystem"),
+        ("loop", "form a loop"),
+        ("--dry-run", "looks like an option"),
+        ("", "path is empty"),
+        ("~nobody-of-that-name/x", "home folder in '~nobody-of-that-name/x' cannot be determined"),
+    ],
 )
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_a_place_that_cannot_be_a_repository_is_refused_in_words(two, tritongen, monkeypatch, output, why, options):

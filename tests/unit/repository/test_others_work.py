@@ -112,6 +112,34 @@ def test_what_cannot_be_removed_after_a_swap_is_said(tmp_path, monkeypatch):
     assert not left.exists()
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_place_for_artifacts_that_may_not_be_written_to_is_named(tmp_path, monkeypatch, there):
+    """Such as beside a container's volume: the repository is staged in itself then, and its artifacts cannot be."""
+    wanted = [entry(tmp_path, "a"), entry(tmp_path, artifacts=[("model.onnx", b"one")])]
+    (tmp_path / "repo").mkdir()
+    if there:
+        (tmp_path / "repo.artifacts").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) not in (tmp_path, tmp_path / "repo.artifacts") or not mode & os.W_OK)
+    with pytest.raises(RepositoryError, match=f"TG044 cannot {'write to' if there else 'make'} {tmp_path}/repo.artifacts, where sources of TensorRT plans lie"):
+        render(tmp_path, *wanted)
+    assert list((tmp_path / "repo").iterdir()) == []
+    assert render(tmp_path, wanted[0]) == {"a": Action.CREATE}
+
+
+def test_a_model_of_another_user_is_said_to_be_one(tmp_path, monkeypatch):
+    render(tmp_path, entry(tmp_path))
+
+    def refused(_, other):
+        raise PermissionError(errno.EACCES, "Permission denied", str(other))
+
+    monkeypatch.setattr(placing, "exchange", refused)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with pytest.raises(RepositoryError, match="Permission denied") as error:
+        render(tmp_path, entry(tmp_path, weights=b"other"))
+    user = system.owner_of(tmp_path / "repo/m")
+    assert error.value.diagnostics[0].hint.startswith(f"{tmp_path}/repo/m belongs to user {user}: render as that user or as root")
+
+
 def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
     render(tmp_path, entry(tmp_path))
     cache = tmp_path / "repo/m/cache"
