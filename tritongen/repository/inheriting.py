@@ -19,13 +19,13 @@ class Heritage:
     """What is handed on.
 
     Attributes:
-        group: the number of the group.
+        group: the number of the group; None where nothing that this user makes in the repository would get it.
         handed_on: whether new folders are to hand it on in their turn.
         mode: the permissions of a new file, as the umask or the ACL has them.
         refused: what could not be given it, with the system's reason.
     """
 
-    group: int
+    group: int | None
     handed_on: bool
     mode: int
     refused: list[tuple[Path, str]] = field(default_factory=list, compare=False)
@@ -40,13 +40,15 @@ class Heritage:
         mode = stat.S_IMODE(probe.stat().st_mode)
         probe.unlink()
         status = repository.stat()
-        return cls(status.st_gid, bool(status.st_mode & stat.S_ISGID), mode)
+        handed_on = bool(status.st_mode & stat.S_ISGID)
+        can_give = handed_on or os.geteuid() == 0 or status.st_gid in (os.getegid(), *os.getgroups())
+        return cls(status.st_gid if can_give else None, handed_on, mode)
 
     def hand_to(self, path: Path, *, mode: int | None = None) -> None:
         """Give it to a file or folder of ours; to a file that stays, the permissions of a new one too, or `mode`. What the system refuses is noted."""
         try:
             found = path.lstat()
-            if found.st_gid != self.group:
+            if self.group is not None and found.st_gid != self.group:
                 os.chown(path, -1, self.group, follow_symlinks=False)
             has = stat.S_IMODE(found.st_mode)
             of_file = self.mode if mode is None else mode
@@ -62,6 +64,6 @@ class Heritage:
             return ""
         (first, why), more = self.refused[0], len(self.refused) - 1
         return (
-            f"{repository}: its group, {self.group}, or the permissions of new files could not be given to {first.name}{f' and {more} more' if more else ''} "
-            f"({why}): see whether the server can read them"
+            f"{repository}: its group, or the permissions of new files, could not be given to {first.name}{f' and {more} more' if more else ''} ({why}): "
+            "see whether the server can read them"
         )

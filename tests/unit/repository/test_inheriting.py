@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.repository.test_writing import entry, render
 from tritongen.repository import SharedFile, apply_plan, make_plan
+from tritongen.repository.inheriting import Heritage
 from tritongen.repository.stamp import stamp_text
 
 PLAN = [("model.onnx", b"one")]
@@ -92,6 +93,16 @@ def test_a_group_that_cannot_be_given_is_said(tmp_path, monkeypatch):
     applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, weights=b"two")]))
     assert "could not be given to 1 and 1 more (Operation not permitted)" in applied.notes[0]
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"two"
+
+
+@pytest.mark.parametrize("setgid", [0, stat.S_ISGID])
+def test_a_group_of_others_is_given_where_the_repository_hands_it_on(tmp_path, monkeypatch, setgid):
+    (tmp_path / "place").mkdir()
+    tmp_path.chmod(0o755 | setgid)
+    for name in ("geteuid", "getegid"):
+        monkeypatch.setattr(os, name, lambda: 4321)
+    monkeypatch.setattr(os, "getgroups", list)
+    assert Heritage.of(tmp_path, [tmp_path / "place"]).group == (tmp_path.stat().st_gid if setgid else None)
 
 
 @pytest.mark.parametrize("ahead", ["1/model.onnx", "config.pbtxt", "mine.txt", "1", "."])
