@@ -30,7 +30,7 @@ test: lint
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -m fuzz --hypothesis-profile=random
 
-# Ten minutes of requests over both protocols, blocking and for asyncio; 300 changes under a polling server; hundreds of killed renders.
+# Ten minutes of requests over both protocols, blocking and for asyncio; 300 changes under a polling server; hundreds of killed renders; 2,000 pairs of specs.
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak
 

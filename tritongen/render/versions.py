@@ -49,7 +49,7 @@ def check_foreign(model: ModelSpec, written: Sequence[int], foreign: Sequence[in
         "TG197",
         ("sources",) if model.sources else ("version",),
         f"version {written[-1]} is written, and the model's folder holds version {higher[-1]}, which tritongen did not make",
-        consequence="Triton serves the highest number, and so that one instead",
+        consequence="Triton takes the highest number, and so that one instead; where that has no model file, it refuses the model",
         hint=f"move {higher[-1]} away, write a higher number than that, or say which are served: versions: {{policy: specific, versions: [{written[-1]}]}}",
     )
 

@@ -2,7 +2,7 @@
 
 from tritongen.repository.actions import Action
 from tritongen.repository.apply import Applied, apply_plan, conflicts
-from tritongen.repository.comparing import config_sha256, stamp_of
+from tritongen.repository.comparing import config_sha256, stamp_of, version_folders
 from tritongen.repository.copying import Progress
 from tritongen.repository.diffs import FileDiff, file_diffs, plan_diffs
 from tritongen.repository.digests import file_sha256
@@ -62,4 +62,5 @@ __all__ = [
     "staged_files",
     "stamp_of",
     "unreadable",
+    "version_folders",
 ]

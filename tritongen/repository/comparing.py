@@ -13,7 +13,7 @@ from tritongen.recipe import RECIPES
 from tritongen.repository.copying import source_size
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CONFIG, Entry, EntryFile, KeptFile, TextFile
-from tritongen.repository.stamp import Stamp, content_sha256, read_stamp
+from tritongen.repository.stamp import Stamp, content_sha256, read_stamp, version_of
 from tritongen.repository.unfinished import is_unfinished
 from tritongen.staleness import LoadedBy, stale
 
@@ -74,6 +74,12 @@ def look(folder: Path) -> dict[PurePosixPath, tuple[int, int, int]]:
     """What tells one state of a folder from another: inode, size and time of each file, but for those that are being written. Raises OSError."""
     found = ((path, (folder / path).lstat()) for path in listing(folder) if not is_unfinished(path))
     return {path: (file.st_ino, file.st_size, file.st_mtime_ns) for path, file in found}
+
+
+def version_folders(folder: Path) -> dict[int, bool]:
+    """The version folders of a model by number, ascending, and whether there is a file in each: one without is nobody's. Raises OSError."""
+    found = {version_of(path.name): path for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else {}
+    return {number: bool(listing(path)) for number, path in sorted(found.items()) if number}
 
 
 def is_carried(path: PurePosixPath, entry: Entry, stamp: Stamp | None) -> bool:

@@ -22,6 +22,7 @@ from tritongen.repository.comparing import (
     look,
     others_work,
     stamp_of,
+    version_folders,
     why_left_out,
 )
 from tritongen.repository.entry import CONFIG, CopiedFile, Entry
@@ -160,6 +161,9 @@ def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) ->
     stale = stale_artifacts(artifacts, entry, stamp)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
+    wanted = {path.parts[0] for path in entry.files}
+    empty = [number for number, has_files in version_folders(folder).items() if not has_files and str(number) not in wanted]
+    differences += [f"{number}: an empty version folder, for want of whose file Triton would refuse the model" for number in empty]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
     foreign = [] if force else [*foreign_work(folder, ours, entry, stamp), *foreign_artifacts(artifacts, differing, entry.name, stamp)]

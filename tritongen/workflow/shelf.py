@@ -12,7 +12,7 @@ from tritongen.recipe import RECIPES
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
 from tritongen.render.versions import served_versions
-from tritongen.repository import CopiedFile, Made, artifacts_beside, config_sha256, file_sha256, stamp_of, unreadable
+from tritongen.repository import CopiedFile, Made, artifacts_beside, config_sha256, file_sha256, stamp_of, unreadable, version_folders
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
@@ -41,7 +41,7 @@ class Stored:
 class Shelf:
     """All versions of one model, by number, how those that were rewritten came about, and the SHA-256 (hex) of the config that says so ("": there is none).
 
-    `foreign`: version folders that no render made, ascending.
+    `foreign`: version folders that no render made, ascending; empty ones do not stay.
     """
 
     stored: Mapping[int, Stored]
@@ -62,7 +62,7 @@ def read_shelf(root: Path, name: str) -> Shelf:
     """
     with _reading(root):
         stamp, basis = stamp_of(root / name), config_sha256(root / name)
-        there = _version_folders(root / name)
+        there = [number for number, has_files in version_folders(root / name).items() if has_files]
     if stamp is None:
         return Shelf({}, {}, basis, tuple(there))
     artifacts = artifacts_beside(root) / name
@@ -81,12 +81,6 @@ def _reading(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RepositoryError([unreadable(error, place)]) from error
-
-
-def _version_folders(folder: Path) -> list[int]:
-    """The numbers of the version folders that are there, ascending; Triton counts one that is empty, too."""
-    found = (path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ()
-    return sorted(number for path in found if (number := version_of(path.name)))
 
 
 def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:

@@ -107,6 +107,7 @@ def test_two_renders_are_as_the_last_alone(folder, first, second):
 
 
 @pytest.mark.fuzz
+@pytest.mark.soak
 @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=SPECS, second=SPECS)
 def test_many_pairs_of_specs(folder, first, second):

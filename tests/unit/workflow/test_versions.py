@@ -57,10 +57,21 @@ def test_a_higher_version_of_somebody_else_is_said(folder):
     assert theirs.is_file()
 
 
-def test_an_empty_version_folder_counts_as_triton_counts_it(folder):
-    render(folder, "source: a.onnx\nversion: 1")
-    (folder / ROOT / "m/7").mkdir()
-    assert "holds version 7, which tritongen did not make" in render(folder, "source: a.onnx\nversion: 1").one("TG197").message
+@pytest.mark.parametrize("version", ["1", "auto"])
+def test_an_empty_version_folder_is_nobodys_and_goes(folder, version):
+    """Triton would take it for the newest version, and refuse the model."""
+    render(folder, f"source: a.onnx\nversion: {version}")
+    (folder / ROOT / "m/7/nothing").mkdir(parents=True)
+    outcome = render(folder, f"source: a.onnx\nversion: {version}")
+    assert (outcome.action, outcome.findings) == ("replace", ())
+    assert sorted(path.name for path in (folder / ROOT / "m").iterdir()) == ["1", "config.pbtxt"]
+    assert render(folder, f"source: a.onnx\nversion: {version}").action == "keep"
+
+
+@pytest.mark.parametrize("backend", ["", "backend: tensorrt\ninstances: [{kind: gpu}]"])
+def test_the_version_folder_of_a_plan_may_be_empty(folder, backend):
+    render(folder, f"source: a.onnx\n{backend}")
+    assert render(folder, f"source: a.onnx\n{backend}").action == "keep"
 
 
 def test_auto_counts_on_from_a_version_of_somebody_else(folder):
