@@ -46,3 +46,11 @@ def uninterrupted() -> Iterator[None]:
     finally:
         if patience.came is not None:
             signal.raise_signal(patience.came)
+
+
+@contextlib.contextmanager
+def all_or_nothing() -> Iterator[contextlib.ExitStack]:
+    """Collects what takes each step back; it is done, the last step first, where a later one fails. Signals come before all of them or after."""
+    with uninterrupted(), contextlib.ExitStack() as undo:
+        yield undo
+        undo.pop_all()

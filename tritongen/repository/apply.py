@@ -94,12 +94,20 @@ def apply_plan(plan: Plan, *, link: bool = False, skip_conflicts: bool = False, 
             _refuse_conflicts(work.plan, skip_conflicts=skip_conflicts)
             if stale := changed_meanwhile(work.plan):
                 raise RepositoryError(stale)
-            for path in work.plan.abandoned:
-                path.unlink(missing_ok=True)
+            _remove_abandoned(work)
             _write(work, link=link, progress=progress)
     except OSError as error:
         raise RepositoryError([disk_refuses(work.plan, error, work.done)]) from error
     return Applied(work.plan, tuple(work.notes))
+
+
+def _remove_abandoned(work: _Work) -> None:
+    """Remove files that killed builds left long ago. One that does not go, such as in a folder that a container's user made, is in nobody's way."""
+    for path in work.plan.abandoned:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            work.notes.append(f"{path}: what a killed build left cannot be removed: {error.strerror}")
 
 
 def _refuse_conflicts(plan: Plan, *, skip_conflicts: bool) -> None:

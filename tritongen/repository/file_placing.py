@@ -1,4 +1,5 @@
-"""Writing the files of a deployment: all of them wait on the disk, in a folder of this process's own, before the first of them gets its place.
+"""Writing the files of a deployment: all of them wait on the disk, in a folder of this process's own, before the first of them gets its place; where one cannot
+have it, the others give theirs back.
 
 The leading file comes last, so that a render that is killed on the way leaves the old one, which knows the files that were not reached; the new one lies in
 what was left and knows those that were. The next render goes by both, and removes what was left once its own files are in place.
@@ -14,12 +15,15 @@ from pathlib import Path, PurePosixPath
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
+from tritongen.patience import all_or_nothing
 from tritongen.repository.files import DEPLOYMENT, WAITING, FilePlan, file_conflicts, interrupted_renders, replan_files
 from tritongen.repository.private import make_private, taken_over
+from tritongen.repository.stage import keep
 from tritongen.repository.staging import LOCK_WAIT_S, locked, no_locks
 from tritongen.repository.system import remove_empty, sync_folder
 from tritongen.repository.writing import NEW_MODE
 
+_WAS = "was"
 _FOLDER_MODE = 0o755
 """Containers run as other users, and must read what they mount, whatever the umask of the one who renders."""
 
@@ -34,37 +38,51 @@ class StagedFiles:
     def place(self) -> None:
         """Put all of them in place, and remove what the plan removes.
 
-        Raises RepositoryError: TG049, with nothing done, where somebody wrote there since the plan was made (models may have been copied meanwhile); TG044
+        Raises RepositoryError, with nothing done: TG049 where somebody wrote there since the plan was made (models may have been copied meanwhile); TG044
         where the disk refuses.
         """
         plan = self.plan
         if (now := replan_files(plan)) != plan:
             raise RepositoryError([_changed(plan, now)])
         wanted = _wanted(plan)
-        for path in wanted:
-            if path != plan.wanted.lead:
-                self._put(path)
-        # Before the leading file knows them no more.
-        self._remove_orphans()
-        if plan.wanted.lead in wanted:
-            self._put(plan.wanted.lead)
+        pruned = [PurePosixPath(change.name) for change in plan.pruned]
+        with all_or_nothing() as undo:
+            for path in wanted:
+                if path != plan.wanted.lead:
+                    self._put(path, undo)
+            # Before the leading file knows them no more.
+            for path in pruned:
+                self._remove(path, undo)
+            if plan.wanted.lead in wanted:
+                self._put(plan.wanted.lead, undo)
+        remove_empty(plan.root / parent for path in pruned for parent in path.parents[:-1])
         with _said_of(plan.root):
             for leftover in interrupted_renders(plan.root, plan.wanted.lead):
                 with taken_over(leftover):
                     pass
 
-    def _put(self, path: PurePosixPath) -> None:
+    def _put(self, path: PurePosixPath, undo: contextlib.ExitStack) -> None:
         target = self.plan.root / path
         with _said_of(target):
+            if target.exists():
+                keep(target, self._replaced(path))
+                undo.callback(self._replaced(path).replace, target)
+            else:
+                undo.callback(target.unlink, missing_ok=True)
             (self.folder / path).replace(target)
             sync_folder(target.parent)
 
-    def _remove_orphans(self) -> None:
-        for change in self.plan.pruned:
-            target = self.plan.root / change.name
-            with _said_of(target):
-                target.unlink(missing_ok=True)
-            remove_empty(self.plan.root / parent for parent in PurePosixPath(change.name).parents[:-1])
+    def _remove(self, path: PurePosixPath, undo: contextlib.ExitStack) -> None:
+        target = self.plan.root / path
+        with _said_of(target):
+            target.rename(self._replaced(path))
+            undo.callback(self._replaced(path).rename, target)
+
+    def _replaced(self, path: PurePosixPath) -> Path:
+        """What a file was, until all are in place."""
+        old = self.folder.parent / _WAS / path
+        old.parent.mkdir(parents=True, exist_ok=True)
+        return old
 
 
 def _changed(plan: FilePlan, now: FilePlan) -> Diagnostic:
@@ -106,7 +124,7 @@ def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
         raise RepositoryError(conflicts)
     wanted = _wanted(plan)
     made: list[Path] = []
-    if not wanted:
+    if not plan.writes:
         yield StagedFiles(plan, plan.root)
         return
     with contextlib.ExitStack() as undo:
@@ -139,7 +157,7 @@ def _said_of(path: Path) -> Iterator[None]:
     except OSError as error:
         message = f"cannot write the deployment: {error.strerror or error}"
         hint = "check that the folder may be written to and has space, or choose another with deploy.folder"
-        raise RepositoryError([Diagnostic("TG044", message, Location(str(path)), hint=hint)]) from error
+        raise RepositoryError([Diagnostic("TG044", message, Location(str(path)), "the deployment is as it was", hint)]) from error
 
 
 def _make_folders(folder: Path, made: list[Path]) -> None:

@@ -33,8 +33,12 @@ class Heritage:
     @classmethod
     def of(cls, repository: Path, places: Sequence[Path]) -> Heritage:
         """That of a repository, for what is then made in `places`, empty folders of this process's own. Raises OSError."""
+        refused = []
         for place in places:
-            copy_default_acl(repository, place)
+            try:
+                copy_default_acl(repository, place)
+            except OSError as error:  # artifacts may lie on a filesystem without ACLs
+                refused.append((place, error.strerror or str(error)))
         probe = places[0] / "probe"
         probe.touch(exist_ok=False)
         mode = stat.S_IMODE(probe.stat().st_mode)
@@ -42,7 +46,7 @@ class Heritage:
         status = repository.stat()
         handed_on = bool(status.st_mode & stat.S_ISGID)
         can_give = handed_on or os.geteuid() == 0 or status.st_gid in (os.getegid(), *os.getgroups())
-        return cls(status.st_gid if can_give else None, handed_on, mode)
+        return cls(status.st_gid if can_give else None, handed_on, mode, refused)
 
     def hand_to(self, path: Path, *, mode: int | None = None) -> None:
         """Give it to a file or folder of ours; to a file that stays, the permissions of a new one too, or `mode`. What the system refuses is noted."""
@@ -64,6 +68,6 @@ class Heritage:
             return ""
         (first, why), more = self.refused[0], len(self.refused) - 1
         return (
-            f"{repository}: its group, or the permissions of new files, could not be given to {first.name}{f' and {more} more' if more else ''} ({why}): "
+            f"{repository}: its group, ACL or permissions could not be given to {first.name}{f' and {more} more' if more else ''} ({why}): "
             "see whether the server can read them"
         )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tritongen.patience import uninterrupted
+from tritongen.patience import all_or_nothing
 from tritongen.recipe import RECIPES
 from tritongen.repository.actions import Action
 from tritongen.repository.artifacts import folders_of
@@ -64,7 +63,7 @@ def place_model(plan: Plan, change: Change, places: Places) -> bool:
 
     The artifacts go first: what they are is known from the model's stamp, to the next render too where this one is killed in between.
     """
-    with _all_or_nothing() as undo:
+    with all_or_nothing() as undo:
         _place_artifacts(plan, change, places, undo)
         in_one_step = _swap(plan, change, places)
     _drop_empty(plan, change)
@@ -73,7 +72,7 @@ def place_model(plan: Plan, change: Change, places: Places) -> bool:
 
 def remove_model(plan: Plan, change: Change, places: Places) -> None:
     """Take a model and its artifacts away. Raises OSError."""
-    with _all_or_nothing() as undo:
+    with all_or_nothing() as undo:
         _drop_artifacts(plan, change, places, undo)
         (plan.root / change.name).rename(places.staged / "gone" / change.name)
     _drop_empty(plan, change)
@@ -86,19 +85,11 @@ def place_script(plan: Plan, change: SharedChange, places: Places) -> None:
         target.unlink()
         remove_empty([target.parent])
         return
-    with _all_or_nothing() as undo:
+    with all_or_nothing() as undo:
         _make_folders(target.parent, places, undo)
         places.script(change.path).replace(target)
     if places.durable:
         sync_folder(target.parent)
-
-
-@contextlib.contextmanager
-def _all_or_nothing() -> Iterator[contextlib.ExitStack]:
-    """Collects what takes each step back; it is done, the last step first, where a later one fails. Signals come before all of them or after."""
-    with uninterrupted(), contextlib.ExitStack() as undo:
-        yield undo
-        undo.pop_all()
 
 
 def _place_artifacts(plan: Plan, change: Change, places: Places, undo: contextlib.ExitStack) -> None:

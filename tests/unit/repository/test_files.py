@@ -9,7 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -243,3 +243,35 @@ def test_an_edit_while_models_are_written_is_not_lost(written):
     assert {path.name: path.read_text() for path in written.glob("*.*")} == {"b.json": "mine\n", "lead.yml": (written / "lead.yml").read_text()}
     assert (written / "deep/er/a.txt").read_text() == "one\n"
     assert actions(plan(written))["b.json"] is Action.CONFLICT
+
+
+@pytest.mark.parametrize("after", range(5))
+@pytest.mark.parametrize("kind", ["signal", "disk"])
+def test_what_stops_on_the_way_is_all_or_nothing(written, monkeypatch, after, kind):
+    """Else files that are new already would look like somebody's, to a render of another spec."""
+    apply_files(plan(written, others={**OTHERS, PurePosixPath("gone/old.txt"): "old\n"}))
+    before = {path: path.read_text() for path in written.rglob("*") if path.is_file()}
+    replace, left = Path.replace, iter(range(after))
+
+    def stopped(path, target):
+        if "was" not in path.parts and next(left, None) is None:
+            if kind == "disk":
+                raise OSError(5, "Input/output error", str(path))
+            signal.raise_signal(signal.SIGINT)
+        return replace(path, target)
+
+    made = plan(written, "services: {two: {}}\n", NEW, prune=True)
+    with held_files(made) as held, staged_files(held.plan) as staged:
+        monkeypatch.setattr(Path, "replace", stopped)
+        if after < 4:
+            with pytest.raises(RepositoryError if kind == "disk" else KeyboardInterrupt):
+                staged.place()
+        else:
+            staged.place()
+        monkeypatch.undo()
+    whole = kind == "signal" or after == 4
+    if not whole:
+        assert {path: path.read_text() for path in written.rglob("*") if path.is_file()} == before
+    assert plan(written, "services: {two: {}}\n", NEW, prune=True).would_change == (not whole)
+    assert not plan(written, "services: {three: {}}\n", prune=True).has_conflicts
+    assert {path.name for path in written.iterdir()} <= {"lead.yml", "b.json", "deep", "more.txt", "gone"}
