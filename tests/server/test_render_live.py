@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -40,6 +41,9 @@ class Project:
         networks.mlp(folder / "fixed.onnx", seed=999)
         self.fixed = self.answer(folder / "fixed.onnx")
         self.render()
+        ahead_s = time.time() + 86_400
+        for path in (folder / "model_repository").rglob("*"):
+            os.utime(path, (ahead_s, ahead_s))  # as by a machine whose clock was ahead: what is newer by the clock would not be seen
 
     def answer(self, path) -> np.ndarray:
         return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": X})[0]
