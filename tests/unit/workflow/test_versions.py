@@ -68,6 +68,15 @@ def test_an_empty_version_folder_is_nobodys_and_goes(folder, version):
     assert render(folder, f"source: a.onnx\nversion: {version}").action == "keep"
 
 
+def test_a_link_to_an_empty_folder_is_somebodys(folder):
+    render(folder, "source: a.onnx\nversion: 1")
+    (folder / "elsewhere").mkdir()
+    (folder / ROOT / "m/7").symlink_to(folder / "elsewhere")
+    outcome = render(folder, "source: a.onnx\nversion: 1")
+    assert outcome.action == "keep"
+    assert outcome.one("TG197").consequence.endswith("where that has no model file, it refuses the model")
+
+
 @pytest.mark.parametrize("backend", ["", "backend: tensorrt\ninstances: [{kind: gpu}]"])
 def test_the_version_folder_of_a_plan_may_be_empty(folder, backend):
     render(folder, f"source: a.onnx\n{backend}")
