@@ -77,7 +77,7 @@ def look(folder: Path) -> dict[PurePosixPath, tuple[int, int, int]]:
 
 
 def version_folders(folder: Path) -> dict[int, bool]:
-    """The version folders of a model by number, ascending, and whether there is a file in each: one without is nobody's, unless it is a link. Raises OSError."""
+    """The version folders of a model by number, ascending, and whether there is a file in each: one without is nobody's, but for a link. Raises OSError."""
     found = {version_of(path.name): path for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else {}
     return {number: path.is_symlink() or bool(listing(path)) for number, path in sorted(found.items()) if number}
 

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -166,6 +168,8 @@ def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) ->
     differences += [f"{number}: an empty version folder, for want of whose file Triton would refuse the model" for number in empty]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
+    if locked := next((folder / path for path in carried if _is_locked(folder / path)), None):
+        raise PermissionError(errno.EACCES, "Permission denied, and it belongs into the new folder too", str(locked))
     foreign = [] if force else [*foreign_work(folder, ours, entry, stamp), *foreign_artifacts(artifacts, differing, entry.name, stamp)]
     if foreign:
         return Change(entry.name, Action.CONFLICT, entry, tuple(foreign))
@@ -183,6 +187,11 @@ def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) ->
         stale=stale,
         seen=seen,
     )
+
+
+def _is_locked(file: Path) -> bool:
+    """Whether a file can be neither read nor given a second name: the kernel lets nobody link what is another's and cannot be read (proc(5))."""
+    return not file.is_symlink() and file.lstat().st_uid != os.geteuid() and not os.access(file, os.R_OK)
 
 
 def _mounted(mounts: Sequence[Path]) -> Iterator[str]:

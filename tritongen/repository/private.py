@@ -60,9 +60,12 @@ def find_leftovers(place: Path, repository: Path, *, own: bool = True) -> list[P
     return [folder for folder in found if _is_abandoned(folder) and (own or _is_for(folder, repository))]
 
 
-def strangers(place: Path, repository: Path) -> list[Path]:
-    """Folders in `place` that a process of another user made for a repository of that name: whether it lives, this user cannot see. Raises OSError."""
-    return [folder for folder, user in _private_folders(place, repository) if user != os.geteuid()]
+def strangers(place: Path, repository: Path) -> list[tuple[Path, int]]:
+    """Folders in `place` that processes of other users made for a repository of that name, and the numbers of these users. Raises OSError.
+
+    Whether such a process lives, this user cannot see.
+    """
+    return [(folder, user) for folder, user in _private_folders(place, repository) if user != os.geteuid()]
 
 
 @contextlib.contextmanager

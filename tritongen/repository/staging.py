@@ -20,7 +20,7 @@ from tritongen.errors import RepositoryError
 from tritongen.repository.artifacts import take_back
 from tritongen.repository.place import artifacts_beside, repository_root
 from tritongen.repository.private import find_leftovers, make_private, strangers, taken_over
-from tritongen.repository.system import Hold, owner_of, same_mount, sync_folder, try_lock
+from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock, user_name
 
 _PARTS = ("new", "artifacts", "shared", "old", "was", "gone")
 _PAUSE_S = 0.05
@@ -78,13 +78,17 @@ def leftovers(root: Path) -> list[Path]:
 def half_done_by_others(root: Path, *places: Path) -> str:
     """What is said where something looks like an edit and may be what a killed render of another user left half done; empty where none left anything there.
 
-    `root`: the repository, or the leading file of a deployment; `places`: where its renders stage. Raises OSError.
+    `root`: the repository, or the leading file of a deployment; `places`: where its renders stage.
     """
-    found = [folder for place in places if os.access(place, os.R_OK | os.X_OK) for folder in strangers(place, root)]
+    found = []
+    for place in places:
+        with contextlib.suppress(OSError):  # it is not there, or not for this user's eyes
+            found += strangers(place, root)
     if not found:
         return ""
+    folder, user = found[0]
     return (
-        f"a render of user {owner_of(found[0])} left {found[0]}, or still runs: what it had half done is put right "
+        f"a render of user {user_name(user)} left {folder}, or still runs: what it had half done is put right "
         "by the next render of that user, or of root. Else "
     )
 

@@ -147,7 +147,11 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 def owner_of(path: Path) -> str:
     """The name of the user to whom something belongs, or the number where there is no name. Raises OSError."""
-    number = path.lstat().st_uid
+    return user_name(path.lstat().st_uid)
+
+
+def user_name(number: int) -> str:
+    """The name of a user, or the number where there is no name."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

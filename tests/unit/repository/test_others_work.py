@@ -64,6 +64,19 @@ def test_what_cannot_be_listed_is_not_taken_for_nothing(tmp_path, monkeypatch):
     assert (tmp_path / "repo/m/1/model.onnx").read_bytes() == b"weights"
 
 
+def test_a_file_that_cannot_come_along_is_a_conflict_of_its_model(tmp_path, monkeypatch):
+    """Such as a plan that a container's user built and nobody else may read."""
+    render(tmp_path, entry(tmp_path, "a"), entry(tmp_path))
+    theirs = tmp_path / "repo/m/theirs"
+    theirs.write_text("theirs")
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != theirs and access(path, mode))
+    plan = make_plan(tmp_path / "repo", [entry(tmp_path, name, weights=b"other") for name in "am"], force=True)
+    assert [change.action for change in plan.changes] == [Action.REPLACE, Action.CONFLICT]
+    assert f"{theirs}: Permission denied, and it belongs into the new folder too" in conflicts(plan)[0].message
+
+
 def test_a_text_of_any_size_is_not_read(tmp_path):
     """A sparse file takes no room on the disk; read, it would take all memory."""
     script, lead = (PurePosixPath(name) for name in ("build_plans.sh", "lead.yml"))
