@@ -114,6 +114,25 @@ def test_folders_of_others_beside_the_repository_stay_though_they_are_empty(tmp_
     assert sorted(path.name for path in tmp_path.joinpath("repo.artifacts").rglob("*")) == ["1", "a", "cache", "m", "scratch"]
 
 
+def test_debris_of_a_build_that_cannot_be_removed_stops_nothing(tmp_path, monkeypatch):
+    """A container's user made it, in a folder of its own."""
+    render(tmp_path, entry(tmp_path))
+    left = tmp_path / "repo/m/1/.tritongen-build-aB3xYz"
+    left.write_bytes(b"half a plan")
+    os.utime(left, (0, 0))
+    unlink = Path.unlink
+
+    def refuse(path, **options):
+        if path == left:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        unlink(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    applied = apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path, "a"), entry(tmp_path)]))
+    assert applied.notes == (f"{left}: what a killed build left cannot be removed: Permission denied",)
+    assert applied.written == ("a",)
+
+
 def test_what_cannot_be_removed_after_a_swap_is_said(tmp_path, monkeypatch):
     render(tmp_path, entry(tmp_path))
     monkeypatch.setattr("tritongen.repository.private.shutil.rmtree", lambda *_, **__: None)

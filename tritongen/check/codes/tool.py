@@ -13,7 +13,13 @@ def _entry(code: str, name: str, summary: str, why: str, fix: str = _PATH) -> Co
 
 
 ENTRIES = (
-    _entry("TG040", "unreadable-repository", "The model repository can be read.", "render compares what is there with what it would write."),
+    _entry(
+        "TG040",
+        "unreadable-repository",
+        "The model repository can be read.",
+        "render compares what is there with what it would write; of what cannot be read, nobody knows what would be lost. With --keep-going, models of which all "
+        "can be read are written.",
+    ),
     _entry("TG041", "repository-that-is-no-folder", "A model repository is a folder.", "Models are its sub-folders.", "Choose another place with -o."),
     _entry(
         "TG042", "model-folder-as-repository", "The repository is not a model's own folder.", "Triton takes every folder in it for a model.", "Give its parent."
