@@ -17,8 +17,8 @@ ENTRIES = (
         "TG040",
         "unreadable-repository",
         "The model repository can be read.",
-        "render compares what is there with what it would write; of what cannot be read, nobody knows what would be lost. With --keep-going, models of which all "
-        "can be read are written.",
+        "render compares what is there with what it would write; of what cannot be read, nobody knows what would be lost. With --keep-going, models of "
+        "which all can be read are written.",
     ),
     _entry("TG041", "repository-that-is-no-folder", "A model repository is a folder.", "Models are its sub-folders.", "Choose another place with -o."),
     _entry(
