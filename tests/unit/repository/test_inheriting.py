@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -121,9 +122,10 @@ def test_a_server_that_polls_sees_the_change_where_times_are_ahead_of_the_clock(
     """Triton takes a model, and each version of it, for changed where its newest file or folder is newer than what it saw."""
     render(tmp_path, entry(tmp_path))
     (tmp_path / "repo/m/mine.txt").write_text("mine")
-    os.utime(tmp_path / "repo/m" / ahead, (4e9, 4e9))
+    future_s = int(time.time()) + 1_000_000
+    os.utime(tmp_path / "repo/m" / ahead, (future_s, future_s))
     for number, change in enumerate(({"body": "max_batch_size: 4\n"}, {"weights": b"other"})):
         render(tmp_path, entry(tmp_path, **change))
         for folder in ("repo/m", "repo/m/1"):
-            assert (tmp_path / folder).stat().st_mtime > 4e9 + number
-    assert ((tmp_path / "repo/m/mine.txt").stat().st_mtime == 4e9) == (ahead == "mine.txt"), "it is nobody's but theirs"
+            assert (tmp_path / folder).stat().st_mtime > future_s + number
+    assert ((tmp_path / "repo/m/mine.txt").stat().st_mtime == future_s) == (ahead == "mine.txt"), "it is nobody's but theirs"
