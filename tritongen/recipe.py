@@ -35,6 +35,9 @@ SCRIPT = PurePosixPath("build_plans.sh")
 TYPED_SINCE = 10
 """The TensorRT from which on the types in an ONNX file can be binding: the flag came with 9.1, which no release has."""
 
+BUILT_IN_PROCESS_SINCE = 10
+"""The oldest TensorRT by which `tritongen build` builds; older ones have trtexec only."""
+
 TYPED_ALWAYS = 11
 """The TensorRT from which on they always are, TensorRT-RTX too: it has no flags of precision any more."""
 

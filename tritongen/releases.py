@@ -68,6 +68,11 @@ class Release:
         return self.tensorrt is None or _numbers(self.tensorrt) >= (10, 8)
 
     @property
+    def knows_same_compute_capability(self) -> bool:
+        """Whether its TensorRT builds plans for all GPUs of one compute capability, as 10.9 and later do (its release notes)."""
+        return _numbers(self.least_tensorrt) >= (10, 9)
+
+    @property
     def tensorrt_text(self) -> str:
         """TensorRT's version in words: `11.2.1`, or `11.2.1 or newer` where it is not known exactly."""
         return self.tensorrt or f"{self.least_tensorrt} or newer"
@@ -156,3 +161,9 @@ DEFAULT_RELEASE = next(release for release in reversed(RELEASES) if release.trit
 def find_release(name: str) -> Release | None:
     """The release with this tag, or None for one that is not in the table (older, newer, or never published)."""
     return _BY_NAME.get(name)
+
+
+def tensorrt_major_of(name: str) -> int:
+    """The major version of the TensorRT in the release with this tag; for one that is not in the table that of the nearest one."""
+    known = find_release(name) or (RELEASES[-1] if order_of(name) > RELEASES[-1].order else RELEASES[0])
+    return known.least_tensorrt_major

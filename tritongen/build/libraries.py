@@ -8,10 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from tritongen.errors import EnvironmentProblem, MissingExtra
-from tritongen.recipe import TYPED_ALWAYS
+from tritongen.recipe import BUILT_IN_PROCESS_SINCE, TYPED_ALWAYS
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
-
-_OLDEST = 10
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Library:
         return f"{'TensorRT-RTX' if self.is_rtx else 'TensorRT'} {self.version}"
 
 
-_MODULES = {TENSORRT: ("tensorrt", "tensorrt", _OLDEST), TENSORRT_RTX: ("tensorrt_rtx", "rtx", 1)}
+_MODULES = {TENSORRT: ("tensorrt", "tensorrt", BUILT_IN_PROCESS_SINCE), TENSORRT_RTX: ("tensorrt_rtx", "rtx", 1)}
 """Kind → the module, the extra that installs it, the oldest major version that has what is called here."""
 
 

@@ -110,7 +110,7 @@ def compile_model(
     if "tensorrt" in (model.backend, model.accelerator):
         given = {name: each for name, each in sizes.items() if name not in model.known_shapes or name in model.shapes}
         check_symbols(signature, batching, given, findings)
-    profiles = plan_profiles(model, signature, batching, sizes, findings)
+    profiles = plan_profiles(model, signature, batching, sizes, target.release_name, findings)
     remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
     add_instances(config, model, server, len(profiles), findings)
     judge_precision(model, release, findings)

@@ -115,6 +115,14 @@ def _say_equal(profiles: Sequence[Profile], findings: Findings) -> None:
 def _check_gpus(build: PlanBuild, release: Release | None, findings: Findings) -> None:
     """GPUs that the release's TensorRT does not know, or that cannot build what is asked for."""
     key: Key = ("tensorrt", "build", "compute_capabilities")
+    if build.hardware_compatibility == "same_compute_capability" and release is not None and not release.knows_same_compute_capability:
+        findings.error(
+            "TG127",
+            ("tensorrt", "build", "hardware_compatibility"),
+            f"release {release.name} has TensorRT {release.tensorrt_text}, which has no hardware_compatibility: same_compute_capability",
+            consequence="the plan cannot be built",
+            hint="use release 25.03 or newer, which have TensorRT 10.9 or newer, or write hardware_compatibility: none or ampere_plus",
+        )
     for index, capability in enumerate(build.compute_capabilities):
         numbers = tuple(map(int, capability.split(".")))
         least = release.least_compute_capability if release else (0, 0)

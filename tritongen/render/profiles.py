@@ -14,6 +14,7 @@ from tritongen.batching import Batching
 from tritongen.recipe import Profile, Span
 from tritongen.render.findings import Findings, Key
 from tritongen.render.tensors import Sizes, check_symbols, fits
+from tritongen.render.trtexec import takes_profiles
 from tritongen.signature import Signature, TensorSpec, symbol_of
 from tritongen.spec import ModelSpec
 from tritongen.spec.plans import PlanProfile
@@ -23,10 +24,13 @@ Box = Mapping[object, tuple[int, int]]
 """A range of sizes (from, to) for each dimension that varies; dimensions of one symbol are one."""
 
 
-def plan_profiles(model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings) -> tuple[Profile, ...]:
+def plan_profiles(
+    model: ModelSpec, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], release: str, findings: Findings
+) -> tuple[Profile, ...]:
     """The profiles of the plan, in the order of their numbers; none for a model without variable dimensions and shape tensors, or of unknown sizes.
 
-    Says what in `tensorrt.profiles` does not fit the model, and which declared requests no profile of a copy covers.
+    Says what in `tensorrt.profiles` does not fit the model, and which declared requests no profile of a copy covers. `release`: the tag of the one that loads
+    the plan; where that can have one profile only, no others are derived.
     """
     if model.backend != "tensorrt":
         return ()
@@ -38,7 +42,7 @@ def plan_profiles(model: ModelSpec, signature: Signature, batching: Batching, si
         if model.tensorrt.profiles:
             findings.idle(_KEY, "profiles have no effect: every dimension of every input is fixed", hint="remove profiles")
         return ()
-    asked = model.tensorrt.profiles or _automatic(model, batching)
+    asked = model.tensorrt.profiles or _automatic(model, batching, release, findings)
     values = _values(model, signature, batching, findings)
     profiles = []
     for index, entry in enumerate(asked):
@@ -64,10 +68,21 @@ def _check_names(model: ModelSpec, signature: Signature, findings: Findings) -> 
                 findings.error("TG103", (*_KEY, index, "shapes", name), f"the model has no input '{name}'", hint=f"its inputs are {names}")
 
 
-def _automatic(model: ModelSpec, batching: Batching) -> tuple[PlanProfile, ...]:
+def _automatic(model: ModelSpec, batching: Batching, release: str, findings: Findings) -> tuple[PlanProfile, ...]:
     """One for each preferred size that the spec names: sizes that were derived are not worth the memory of a profile each."""
     named = batching.preferred if model.batching.preferred else ()
-    return tuple(PlanProfile(batch=size) for size in named) if len(named) > 1 else (PlanProfile(),)
+    if len(named) < 2:
+        return (PlanProfile(),)
+    if takes_profiles(release):
+        return tuple(PlanProfile(batch=size) for size in named)
+    findings.advice(
+        "TG184",
+        ("batching", "preferred"),
+        f"the plan has one profile, tuned for batches of {batching.optimum}: no plan with several can be built for release {release}",
+        consequence=f"batches of {', '.join(map(str, named[:-1]))} run by kernels that were chosen for {batching.optimum}",
+        hint="use release 24.05 or newer for a profile for each preferred size",
+    )
+    return (PlanProfile(),)
 
 
 def _batch(entry: PlanProfile, index: int, batching: Batching, findings: Findings) -> int:

@@ -9,8 +9,9 @@ from pathlib import PurePosixPath
 
 from tritongen.manifest import CAPABILITY, FORMAT, FORMS
 from tritongen.recipe import SCRIPT, PlanFile, PlanRecipe
+from tritongen.releases import tensorrt_major_of
 from tritongen.render.findings import Findings
-from tritongen.render.trtexec import tensorrt_major, trtexec_options
+from tritongen.render.trtexec import trtexec_options
 from tritongen.repository import SharedFile
 from tritongen.repository.stamp import stamp_text
 from tritongen.spec import ModelSpec
@@ -65,15 +66,15 @@ def check_model_name(model: ModelSpec, findings: Findings) -> None:
 
 
 def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
-    """Say what the script will not be able to build."""
+    """Say what the script will not be able to build: an error where nothing else builds it either."""
     for problem in dict.fromkeys(problem for recipe in recipes for problem in trtexec_options(recipe).problems):
-        findings.warning(
-            "TG184",
-            ("backend",),
-            problem,
-            consequence=f"{SCRIPT} builds the other plans, and fails for this one",
-            hint="build it on the GPU that serves it with `tritongen build`, or give the input another name in the ONNX file",
-        )
+        if problem.is_final:
+            consequence = "the plan cannot be built: `tritongen build` is for TensorRT 10 and newer (release 24.05)"
+            findings.error("TG184", problem.key, problem.message, consequence=consequence, hint=problem.hint)
+        else:
+            consequence = f"{SCRIPT} builds the other plans, and fails for this one"
+            hint = f"build it on the GPU that serves it with `tritongen build`, or {problem.hint}"
+            findings.warning("TG184", problem.key, problem.message, consequence=consequence, hint=hint)
 
 
 def build_script(recipes: Sequence[PlanRecipe], *, image: str, spec_name: str, tritongen_version: str) -> bytes:
@@ -90,7 +91,7 @@ def build_script(recipes: Sequence[PlanRecipe], *, image: str, spec_name: str, t
             release_words=target.tensorrt_text if target else "",
             release_least=target.least_tensorrt if target else "",
             release_most=(target and target.most_tensorrt) or "",
-            release_major=tensorrt_major(release),
+            release_major=tensorrt_major_of(release.release),
             image=image,
             manifest_format=FORMAT,
             announced=ANNOUNCED,
@@ -119,6 +120,6 @@ def _scripted(recipe: PlanRecipe) -> _Scripted:
         recipe.fingerprint,
         json.dumps(recipe.build_options, sort_keys=True),
         told.options,
-        "; ".join(told.problems),
+        "; ".join(problem.message for problem in told.problems),
         " ".join(map(str, recipe.gpus)),
     )

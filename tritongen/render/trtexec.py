@@ -9,13 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tritongen.recipe import TYPED_SINCE, PlanRecipe, Profile, Span
-from tritongen.releases import RELEASES, order_of
+from tritongen.recipe import BUILT_IN_PROCESS_SINCE, PlanRecipe, Profile
+from tritongen.releases import tensorrt_major_of
 
 _MIB = 1 << 20
-_OLDEST = 8
+_PROFILES_SINCE = _STRIPPED_SINCE = 10
+"""The TensorRT whose trtexec was the first to take several profiles, and to leave weights out."""
+
 _UNSPEAKABLE = ",'\0"
 _HARDWARE = {"ampere_plus": "ampere+", "same_compute_capability": "sameComputeCapability"}
+
+
+@dataclass(frozen=True)
+class Untold:
+    """Something that trtexec of a release cannot be told, so that it cannot build the plan.
+
+    Attributes:
+        message: as a sentence without its full stop.
+        key: the key of the spec's model that asks for it.
+        hint: what to write there, or in the model.
+        is_final: whether nothing else builds the plan either: `tritongen build` is for TensorRT 10 and newer.
+    """
+
+    message: str
+    key: tuple[str, ...]
+    hint: str
+    is_final: bool
 
 
 @dataclass(frozen=True)
@@ -24,24 +43,21 @@ class TrtexecOptions:
 
     Attributes:
         options: one argument each; none where there are problems.
-        problems: what trtexec of this release cannot be told, as sentences without their full stop; then it cannot build the plan.
+        problems: what trtexec of this release cannot be told.
     """
 
     options: tuple[str, ...]
-    problems: tuple[str, ...] = ()
+    problems: tuple[Untold, ...] = ()
 
 
-def tensorrt_major(recipe: PlanRecipe) -> int:
-    """The major version of the TensorRT that will load the plan; for releases that are not in the table that of the nearest one."""
-    if recipe.target is not None:
-        return recipe.target.least_tensorrt_major
-    newest = RELEASES[-1]
-    return newest.least_tensorrt_major if order_of(recipe.release) > newest.order else _OLDEST
+def takes_profiles(release: str) -> bool:
+    """Whether a plan with several profiles can be built for a release (its tag) at all."""
+    return tensorrt_major_of(release) >= _PROFILES_SINCE
 
 
 def trtexec_options(recipe: PlanRecipe) -> TrtexecOptions:
     """The options for trtexec in the release that will load the plan."""
-    major = tensorrt_major(recipe)
+    major = tensorrt_major_of(recipe.release)
     if problems := tuple(_problems(recipe, major)):
         return TrtexecOptions((), problems)
     return TrtexecOptions(("--skipInference", *_precision(recipe, major), *_builder(recipe), *_profiles(recipe.profiles)))
@@ -90,16 +106,27 @@ def _shapes(sizes: Mapping[str, tuple[int, ...]]) -> str:
     return ",".join(f"{name}:{'x'.join(map(str, numbers))}" for name, numbers in sizes.items())
 
 
-def _problems(recipe: PlanRecipe, major: int) -> Iterator[str]:
-    spans: dict[str, Span] = {}
-    for profile in recipe.profiles:
-        spans |= {**profile.shapes, **profile.values}
-    for name in spans:
+def _problems(recipe: PlanRecipe, major: int) -> Iterator[Untold]:
+    is_final = major < BUILT_IN_PROCESS_SINCE
+    for name in dict.fromkeys(name for profile in recipe.profiles for name in (*profile.shapes, *profile.values)):
         if any(char in name for char in _UNSPEAKABLE):
-            yield f"trtexec splits its lists of shapes at commas and drops quotes, so that it cannot be told the sizes of input {name!r}"
-    if major >= TYPED_SINCE:
-        return
-    lacking = {"several profiles": len(recipe.profiles) > 1, "plans without weights": recipe.strip}
-    for what, asked in lacking.items():
-        if asked:
-            yield f"trtexec of release {recipe.release} knows no {what}"
+            yield Untold(
+                f"trtexec splits its lists of shapes at commas and drops quotes, so that it cannot be told the sizes of input {name!r}",
+                ("backend",),
+                "give the input another name in the ONNX file",
+                is_final,
+            )
+    if len(recipe.profiles) > 1 and major < _PROFILES_SINCE:
+        yield Untold(
+            f"trtexec of release {recipe.release} cannot build a plan with several profiles",
+            ("tensorrt", "profiles"),
+            "keep one profile that covers all sizes, or use release 24.05 or newer",
+            is_final,
+        )
+    if recipe.strip and major < _STRIPPED_SINCE:
+        yield Untold(
+            f"trtexec of release {recipe.release} cannot leave the weights out of a plan",
+            ("tensorrt", "build", "strip_weights"),
+            "remove strip_weights, or use release 24.05 or newer",
+            is_final,
+        )

@@ -127,6 +127,13 @@ def test_gpus_that_the_release_does_not_know_are_refused(release, capabilities, 
         assert (found.severity, words in found.message) == (Severity.ERROR, True)
 
 
+@pytest.mark.parametrize(("release", "known"), [("24.04", False), ("25.02", False), ("25.03", True), ("25.07", True), ("27.01", True)])
+def test_hardware_compatibility_is_one_that_the_release_has(release, known):
+    keys = "backend: tensorrt\ntensorrt: {build: {hardware_compatibility: same_compute_capability}}"
+    found = [each for each in compiled(keys, top=f'triton: {{release: "{release}"}}').found if each.code == "TG127"]
+    assert [(str(each.location), each.severity) for each in found] == ([] if known else [("tensorrt.build.hardware_compatibility", Severity.ERROR)])
+
+
 def test_hardware_compatibility_is_for_gpus_that_have_it():
     build = '{build: {compute_capabilities: ["7.5", "8.6"], hardware_compatibility: ampere_plus}}'
     found = compiled(f"backend: tensorrt\ntensorrt: {build}").only("TG127")

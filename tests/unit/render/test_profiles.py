@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.render.compiling import FP32, compiled, signature
 from tritongen import dtypes
+from tritongen.diagnostics import Severity
 from tritongen.recipe import Profile, Span
 from tritongen.render.profiles import _uncovered
 from tritongen.signature import Signature, TensorSpec
@@ -31,6 +32,16 @@ def test_each_preferred_size_that_the_spec_names_has_a_profile_and_copies_use_th
     outcome = compiled(f"backend: tensorrt\nbatching: {{max: 16, preferred: [4, 16]}}\n{SHAPES}", TEXT)
     assert spans(outcome.profiles) == [{"x": ((1, 16), (4, 128), (16, 512))}, {"x": ((1, 16), (16, 128), (16, 512))}]
     assert list(outcome.config.instance_group[0].profile) == ["0", "1"]
+
+
+def test_before_tensorrt_10_derived_profiles_become_one_with_a_note():
+    """trtexec of TensorRT 8.6 builds one profile, and nothing else builds for it."""
+    outcome = compiled(f"backend: tensorrt\nbatching: {{max: 16, preferred: [4, 8]}}\n{SHAPES}", TEXT, top='triton: {release: "24.02"}')
+    assert spans(outcome.profiles) == [{"x": ((1, 16), (8, 128), (16, 512))}]
+    assert not outcome.config.instance_group[0].profile
+    said = outcome.only("TG184")
+    assert said.severity is Severity.ADVICE
+    assert said.message == "the plan has one profile, tuned for batches of 8: no plan with several can be built for release 24.02"
 
 
 def test_buckets_alone_say_which_sizes_there_are():

@@ -12,8 +12,8 @@ from options import known_options
 from running import Site, recipe, shells
 
 from tritongen.recipe import Profile, Span
-from tritongen.releases import RELEASES
-from tritongen.render.trtexec import tensorrt_major, trtexec_options
+from tritongen.releases import RELEASES, tensorrt_major_of
+from tritongen.render.trtexec import trtexec_options
 
 PROFILES = (
     Profile({"x": Span((1, 3), (4, 3), (8, 3)), "y:0": Span((1,), (1,), (2,))}, {"size": Span((0,), (2,), (3,))}),
@@ -92,17 +92,18 @@ def test_the_workspace_is_told_in_mib(size, text):
         ({"profiles": (Profile({"a,b": Span((1,), (1,), (2,))}),)}, "input 'a,b'"),
         ({"profiles": (Profile({}, {"it's": Span((1,), (1,), (2,))}),)}, '''input "it's"'''),
         ({"profiles": (Profile({"a\0b": Span((1,), (1,), (2,))}),)}, r"input 'a\x00b'"),
-        ({"profiles": PROFILES, "release": "24.04"}, "trtexec of release 24.04 knows no several profiles"),
-        ({"strip": True, "release": "24.04"}, "trtexec of release 24.04 knows no plans without weights"),
+        ({"profiles": PROFILES, "release": "24.04"}, "trtexec of release 24.04 cannot build a plan with several profiles"),
+        ({"strip": True, "release": "24.04"}, "trtexec of release 24.04 cannot leave the weights out of a plan"),
     ],
 )
 def test_what_it_cannot_be_told_is_a_problem_and_no_option(change, words):
     told = trtexec_options(dataclasses.replace(recipe(), **change))
     assert told.options == ()
     (problem,) = told.problems
-    assert words in problem
+    assert words in problem.message
+    assert problem.is_final is (change.get("release") == "24.04")
 
 
 @pytest.mark.parametrize(("release", "major"), [("24.04", 8), ("24.05", 10), ("25.07", 10), ("26.06", 11), ("26.10", 11), ("27.01", 11), ("23.12", 8)])
 def test_releases_that_are_not_in_the_table_are_taken_for_the_nearest(release, major):
-    assert tensorrt_major(recipe(release=release)) == major
+    assert tensorrt_major_of(release) == major

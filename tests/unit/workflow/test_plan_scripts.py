@@ -36,6 +36,18 @@ def builds(site, name, source):
     return has_part(site, name) and hashlib.sha256((site / source).read_bytes()).hexdigest() in script(site)
 
 
+def test_what_nothing_builds_before_tensorrt_10_is_refused_each_with_its_own_way_out(site, tritongen):
+    asked = "batching: {max: 8}, tensorrt: {profiles: [{batch: 4}, {batch: 8}], build: {strip_weights: true}}"
+    (site / "spec.yaml").write_text(f'version: 1\ntriton: {{release: "24.02"}}\nmodels:\n  - {{{MODEL.format("a", "m.onnx")}, {asked}}}\n')
+    said = tritongen("render", site / "spec.yaml")
+    assert said.code == 2
+    assert "error TG184 (model a): trtexec of release 24.02 cannot build a plan with several profiles" in said.err
+    assert "error TG184 (model a): trtexec of release 24.02 cannot leave the weights out of a plan" in said.err
+    assert "keep one profile that covers all sizes, or use release 24.05 or newer" in said.err
+    assert "remove strip_weights, or use release 24.05 or newer" in said.err
+    assert "on the GPU that serves it with `tritongen build`" not in said.err
+
+
 def test_keep_going_writes_the_parts_of_good_models_and_keeps_those_of_refused_ones(site, tritongen):
     write(site, ("a", "n.onnx"), ("b", "nowhere.onnx"))
     assert tritongen("render", site / "spec.yaml", "--keep-going").code == 2

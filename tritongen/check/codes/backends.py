@@ -11,8 +11,8 @@ ENTRIES = (
         "gpu-that-no-plan-is-for",
         Consequence.REFUSED,
         "The release's TensorRT knows the GPUs that a plan is to be built for, and they have what the build asks for.",
-        "TensorRT 10.5 took Volta (7.0) away, 10.8 brought Blackwell (10.0 and above); its release notes. ampere_plus is for 8.0 and above. Jetson and Drive "
-        "have two deep learning accelerators.",
+        "TensorRT 10.5 took Volta (7.0) away, 10.8 brought Blackwell (10.0 and above), 10.9 same_compute_capability; its release notes. ampere_plus is for 8.0 "
+        "and above. Jetson and Drive have two deep learning accelerators.",
         "Name GPUs that the release serves, and settings that they can build.",
         'triton: {release: "25.08"}\ntensorrt: {build: {compute_capabilities: ["7.0"]}}',
         'triton: {release: "25.08"}\ntensorrt: {build: {compute_capabilities: ["8.6"]}}',
@@ -87,9 +87,11 @@ ENTRIES = (
         "plan-that-trtexec-cannot-build",
         None,
         "The build script can tell trtexec all about a plan.",
-        "trtexec takes shapes as a list that it splits at commas, without quotes, and before TensorRT 10 one profile and no plan without weights. The script "
-        "fails for such a plan, and builds the others.",
-        "Build it with `tritongen build` on the GPU that serves it, or give the input another name in the ONNX file.",
+        "trtexec takes shapes as a list that it splits at commas, without quotes: the script fails for such a plan, and builds the others. Before TensorRT 10 "
+        "it takes one profile, and no plan without weights; since `tritongen build` needs TensorRT 10, nothing builds these. Profiles that were derived become "
+        "one.",
+        "Build it with `tritongen build` on the GPU that serves it, or give the input another name in the ONNX file; with several profiles, or without "
+        "weights, use release 24.05 or newer.",
     ),
     CodeEntry(
         "TG185",
