@@ -19,6 +19,7 @@ from tritongen.render.instances import add_instances
 from tritongen.render.onnxruntime import add_onnxruntime
 from tritongen.render.optional import add_optional_inputs, unbatched
 from tritongen.render.origins import check_overlay
+from tritongen.render.plan_config import judge_plan
 from tritongen.render.plans import add_tensorrt
 from tritongen.render.precision import judge_precision
 from tritongen.render.profiles import plan_profiles, sizes_key
@@ -124,7 +125,8 @@ def compile_model(
     files = add_warmup(config, signature, batching, warmed, sizes, samples)
     add_samples(config, samples)
     add_response_cache(config, model, server, findings)
-    _overlay(config, model, findings)
+    if _overlay(config, model, findings):
+        judge_plan(config, model, signature, profiles, sizes, findings)
     follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)
     feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)
@@ -187,12 +189,15 @@ def label_filename(model: ModelSpec, output: str) -> str:
     return "labels.txt" if len(model.labels) == 1 else f"labels{sorted(model.labels).index(output)}.txt"
 
 
-def _overlay(config: Any, model: ModelSpec, findings: Findings) -> None:
+def _overlay(config: Any, model: ModelSpec, findings: Findings) -> bool:
+    """Merge the overlay into the config; False where that is not possible, which is said, and the config is no whole one then."""
     for key in model.config:
         if key in _DERIVED:
             findings.error("TG130", ("config", key), f"'{key}' is derived from the spec and cannot be overlaid", hint=f"use the key {_DERIVED[key]}")
-    for problem in merge_overlay(config, {key: value for key, value in model.config.items() if key not in _DERIVED}):
+    problems = merge_overlay(config, {key: value for key, value in model.config.items() if key not in _DERIVED})
+    for problem in problems:
         findings.error("TG132", ("config", *problem.path), problem.message, consequence=problem.consequence, hint=problem.hint)
+    return not problems
 
 
 def _remarks(batching: Batching) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def add_tensorrt(
     `profiles`: those of the plan; none where it needs none, or where they are not known. `server`: what the spec says of it; None where that is not known.
     """
     settings = model.tensorrt
-    _check_profiles(model, max(len(profiles), 1), findings)
+    _check_profiles(model, findings)
     _say_equal(profiles, findings)
     _check_gpus(settings.build, release, findings)
     _check_dla(model, findings)
@@ -172,8 +172,8 @@ def _say_stripped(build: PlanBuild, findings: Findings) -> None:
         )
 
 
-def _check_profiles(model: ModelSpec, count: int, findings: Findings) -> None:
-    """Say where copies are to use profiles that the plan has not. `count`: how many it has."""
+def _check_profiles(model: ModelSpec, findings: Findings) -> None:
+    """Say where copies of a model without a plan are to use profiles of one."""
     for index, group in enumerate(model.instances):
         if group.profiles and model.backend != "tensorrt":
             findings.error(
@@ -182,16 +182,6 @@ def _check_profiles(model: ModelSpec, count: int, findings: Findings) -> None:
                 f"profiles are those of a TensorRT plan, and the model has backend: {model.backend} ({findings.locate(('backend',))})",
                 consequence="Triton refuses to load the model",
                 hint="remove profiles (that of accelerator: tensorrt is derived from shapes), or write backend: tensorrt",
-            )
-        elif others := [profile for profile in group.profiles if profile >= count]:
-            named = f"profile{'s' * (len(others) > 1)} {', '.join(map(str, others))}"
-            has = "one profile of the plan, number 0," if count == 1 else f"{count} profiles of the plan, numbers 0 to {count - 1},"
-            findings.warning(
-                "TG122",
-                ("instances", index, "profiles"),
-                f"the spec describes {has} and not {named}",
-                consequence=f"Triton refuses to load a plan without {named}; for which sizes {'they are' if len(others) > 1 else 'it is'} is not known here",
-                hint="add to tensorrt: {profiles: [...]}, remove profiles here, or bring a plan of your own that has them",
             )
 
 

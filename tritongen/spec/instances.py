@@ -125,7 +125,7 @@ class InstanceGroup(Strict, json_schema_extra={"examples": [{"kind": "gpu", "cou
         why="to give models their own GPUs on a host with several",
     )
     profiles: tuple[Size32, ...] = setting(
-        "Numbers of the optimization profiles of a TensorRT plan that these copies use, with backend: tensorrt only. Default: the plan's first, number 0.",
+        "Numbers of the optimization profiles of a TensorRT plan that these copies use, with backend: tensorrt only. Default: all of the plan's.",
         default=(),
         sets="instance_group.profile",
         why="a plan with several profiles is fast at several sizes, and Triton uses those that are listed here",

@@ -17,7 +17,11 @@ def groups(text):
     ("keys", "text", "codes"),
     [
         ("instances: {kind: gpu, count: 2, gpus: [0, 2]}", "{ kind: KIND_GPU count: 2 gpus: [0, 2] }", []),
-        ("backend: tensorrt\ninstances: {kind: gpu, profiles: [0, 2]}", '{ kind: KIND_GPU count: 1 profile: ["0", "2"] }', ["TG122"]),
+        (
+            "backend: tensorrt\nbatching: {max: 8, preferred: [2, 4, 8]}\ninstances: {kind: gpu, profiles: [0, 2]}",
+            '{ kind: KIND_GPU count: 1 profile: ["0", "2"] }',
+            [],
+        ),
         (
             "backend: tensorrt\ninstances: {kind: gpu, dla: 1}",
             "{ kind: KIND_GPU count: 1 secondary_devices: [ { kind: KIND_NVDLA device_id: 1 } ] }",

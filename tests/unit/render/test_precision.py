@@ -85,11 +85,11 @@ def test_it_is_written_where_the_precision_or_the_file_may_have_it(keys, release
     assert "TG117" not in outcome.codes
 
 
-@pytest.mark.parametrize(("profiles", "words"), [("[3]", "not profile 3"), ("[0, 1, 2]", "not profiles 1, 2")])
-def test_profiles_of_which_the_spec_says_nothing_are_said(profiles, words):
+@pytest.mark.parametrize(("profiles", "words"), [("[3]", "not 3"), ("[0, 1, 2]", "not 1, 2")])
+def test_profiles_that_the_plan_has_not_are_refused(profiles, words):
     outcome = compiled(f"{PLAN}\ninstances: {{kind: gpu, profiles: {profiles}}}", top=at("25.08"))
     found = outcome.only("TG122")
-    assert (found.location.path, found.severity) == ("instances.0.profiles", Severity.WARNING)
+    assert (found.location.path, found.severity) == ("instances.0.profiles", Severity.ERROR)
     assert words in found.message
     assert not outcome.config.dynamic_batching.preferred_batch_size
     assert not any("profile" in remark for remark in outcome.remarks)

@@ -1,4 +1,4 @@
-"""TG127 to TG129 and TG180 to TG185: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
+"""TG127 to TG129 and TG180 to TG186: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -100,5 +100,16 @@ ENTRIES = (
         "The models of a spec are estimated to fit into `triton.gpu_memory`.",
         "Weights, what is alive at the largest batch and room for kernels are added up for all copies on a GPU, from the graphs, and more rather than less.",
         "Lower `batching.max`, the counts of `instances` or the max sizes of `shapes`; `tritongen estimate` shows the parts and the largest batches that fit.",
+    ),
+    CodeEntry(
+        "TG186",
+        "config-outside-the-plan",
+        Consequence.REFUSED,
+        "What `config:` states of inputs and warmup samples lies within the plan's profiles.",
+        "Triton holds the dims of every input against each profile that a copy uses, and refuses the model where one does not take them; a warmup sample that "
+        "fits none fails, and the model with it (tensorrt_backend/src/instance_state.cc).",
+        "Leave dims out, which follow from the model and `shapes`, or write some that the plan takes.",
+        "shapes: {x: {min: [1], opt: [8], max: [32]}}\nconfig: {input: [{name: x, dims: [33]}]}",
+        "shapes: {x: {min: [1], opt: [8], max: [32]}}",
     ),
 )

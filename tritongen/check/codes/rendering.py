@@ -194,10 +194,10 @@ ENTRIES = (
         "TG122",
         "profile-that-is-not-described",
         _REFUSED,
-        "Copies use profiles of the plan that the spec describes.",
+        "Copies use profiles that the plan has.",
         "`shapes`, `batching` and `tensorrt.profiles` describe the profiles that the plan is built with. Triton refuses a plan that lacks a profile that is"
-        " listed, and what sizes another one is for is known only to whoever built it.",
-        "Describe it in `tensorrt: {profiles: [...]}`, remove `profiles` from the copies, or bring a plan of your own that has it.",
+        " listed, be it in `instances` or in `config: {instance_group: [...]}`.",
+        "Describe it in `tensorrt: {profiles: [...]}`, or remove `profiles` from the copies.",
         "backend: tensorrt\ninstances: [{kind: gpu, profiles: [3]}]",
         "backend: tensorrt\ninstances: [{kind: gpu}]",
     ),
