@@ -17,6 +17,8 @@ from tritongen.spec import ModelSpec
 _WITHOUT_BF16_MODE = find_issue("no-bf16-precision")
 _FOLD = "write optimize: offline, which folds batch normalizations, whose variances FP16 has few bits for, into convolutions; or "
 _BF16_SINCE = 10
+_UNSEEN = "whether its answers are good enough shows only where it is served"
+_BY_YOURSELF = "or write conversion: {compare: false}, and compare by yourself"
 
 
 def is_converted(model: ModelSpec) -> bool:
@@ -90,33 +92,41 @@ def _say_typed(model: ModelSpec, release: Release, findings: Findings) -> None:
 def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings, *, waived: bool = False) -> None:
     """Say how near a converted file's answers are to the original's: an error for those that are too far off, advice with the figures for the others.
 
-    An error, too, where nothing was compared, unless the user has `waived` it.
+    An error, too, where nothing was compared, of the model or of one of its outputs, unless the user has `waived` it.
     """
     key: Key = ("precision",)
-    asked = model.conversion
-    unseen = "whether its answers are good enough shows only where it is served"
     if not found.agreements:
         reason = found.skipped or "; ".join(found.not_run.values())
         message = f"the model in {model.precision} was not compared with the original: {reason}"
         if waived:
-            findings.advice("TG169", key, message, consequence=unseen)
+            findings.advice("TG169", key, message, consequence=_UNSEEN)
         else:
-            findings.error(
-                "TG169",
-                key,
-                message,
-                consequence=f"{unseen}, so that nothing is written",
-                hint="give shapes and samples with which the original runs, install onnxruntime, or raise --prove-limit, whichever it lacks; or write"
-                " conversion: {compare: false}, and compare by yourself",
-            )
+            lacking = "give shapes and samples with which the original runs, install onnxruntime, or raise --prove-limit, whichever it lacks"
+            findings.error("TG169", key, message, consequence=f"{_UNSEEN}, so that nothing is written", hint=f"{lacking}; {_BY_YOURSELF}")
         return
     for size, reason in found.not_run.items():
-        findings.advice("TG169", key, f"the model in {model.precision} was not compared at a batch of {size}: {reason}", consequence=unseen)
+        findings.advice("TG169", key, f"the model in {model.precision} was not compared at a batch of {size}: {reason}", consequence=_UNSEEN)
+    for output, reason in found.unseen.items():
+        findings.error(
+            "TG169",
+            key,
+            f"output '{output}' of the model in {model.precision} was not compared with the original's: {reason}",
+            consequence=f"{_UNSEEN}, so that nothing is written",
+            hint=f"give samples: with values for which the original gives numbers; {_BY_YOURSELF}",
+        )
+    _judge_figures(model, found, findings)
+
+
+def _judge_figures(model: ModelSpec, found: Comparison, findings: Findings) -> None:
+    key: Key = ("precision",)
+    asked = model.conversion
     wrong = [each for each in found.agreements if not each.is_within(cosine=asked.cosine, top1=asked.top1)]
     if wrong:
         cause = f"; {found.blame}" if found.blame else ""
         places = "; ".join(f"output '{each.output}'{_at(each)}: {each.numbers}" for each in wrong)
         wanted = f"cosine {asked.cosine:g}{' and the same top-1' if asked.top1 else ''}"
+        if any(each.values for each in wrong):
+            wanted += f", of whole numbers, truth values and text {100 * asked.cosine:g} % equal"
         findings.error(
             "TG168",
             key,
@@ -125,8 +135,8 @@ def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings, *, 
             hint=f"{_FOLD if found.foldable and model.optimize is None else ''}keep what loses too much in FP32, conversion: {{fp32_operators: [...]}} or"
             " {fp32_nodes: [...]}, or write precision: fp32; samples: with real values are a fairer comparison than made-up ones",
         )
-    else:
-        sizes = [str(size) for size in dict.fromkeys(each.size for each in found.agreements) if size]
+    elif found.worst:
+        sizes = [str(size) for size in dict.fromkeys(each.size for each in found.agreements if not each.empty) if size]
         at = f", at batches of {', '.join(sizes)}{', at worst with' if len(sizes) > 1 else ''}" if sizes else ""
         figures = "; ".join(f"output '{each.output}': {each.numbers}" for each in found.worst)
         findings.advice("TG167", key, f"in {model.precision} the model answers as the original does{at}: {figures}")

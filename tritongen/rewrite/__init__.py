@@ -5,8 +5,9 @@ Every rewrite reads one file and writes another; none changes its input. `prove_
 `compare` runs a converted one beside its original.
 """
 
-from tritongen.rewrite.agreement import Agreement, Comparison, compare
+from tritongen.rewrite.agreement import Agreement
 from tritongen.rewrite.batchproof import BatchFailure, BatchProof, prove_batch
+from tritongen.rewrite.comparison import Comparison, compare
 from tritongen.rewrite.convert import PRECISIONS, convert
 from tritongen.rewrite.document import Rewritten
 from tritongen.rewrite.freeze import freeze

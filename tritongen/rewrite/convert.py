@@ -2,7 +2,7 @@
 
 The table `PRECISIONS` has a function for each precision that is a property of the file. FP16 is onnxconverter-common's work on a graph that is prepared for it
 (`halves.py` beside this module); what comes out is held against ONNX's type rules, since a graph whose types do not fit loads nowhere. Whether its answers are
-good enough is another question: see `agreement.py`.
+good enough is another question: see `comparison.py`.
 """
 
 from __future__ import annotations

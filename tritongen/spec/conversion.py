@@ -37,7 +37,8 @@ class Conversion(Strict, json_schema_extra={"examples": [{"fp32_operators": ["La
         why="where a single node loses too much, and others of its type do not",
     )
     cosine: Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)] = setting(
-        f"The least cosine similarity of a row's answer with the original's that is accepted, for each output. Default: {DEFAULT_COSINE}.",
+        f"The least cosine similarity of a row's answer with the original's that is accepted, for each output; for an output of whole numbers, truth values"
+        f" or text the least part of its values that are equal. Default: {DEFAULT_COSINE}.",
         default=DEFAULT_COSINE,
         sets="nothing in the model; a conversion whose answers are further off is refused",
         why="higher where distances matter (embeddings), lower where only the best class does",

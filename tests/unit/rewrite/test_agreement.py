@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from rewrite_graphs import FLOAT, Graph, floats, node, scalar
 
-from tritongen.rewrite import Agreement, Convert, compare, convert, rebatch
+from tritongen.rewrite import Comparison, Convert, compare, convert, rebatch
+from tritongen.rewrite.agreement import agreement_of
 
 SIZES = (1, 4)
 
@@ -84,10 +85,42 @@ def test_winners_that_change_places_are_seen_unless_fp16_cannot_tell_them_apart(
     assert tied.is_within(cosine=0.9, top1=True)
 
 
-def test_whole_numbers_must_be_equal_and_shapes_too():
-    equal = Agreement("y", 1, cosine=0.75)
-    assert not equal.is_within(cosine=0.999, top1=False)
-    assert not Agreement("y", 1, reason="it has the shape [2], and the original's [3]").is_within(cosine=0.1, top1=False)
+@pytest.mark.parametrize(
+    ("want", "got", "numbers"),
+    [
+        ([1, 2, 3, 4], [9, 2, 3, 4], "75 % of the values are equal (3 of 4), max abs 8, max rel 2"),
+        ([True, False], [True, True], "50 % of the values are equal (1 of 2)"),
+        (["a", "b", "c"], ["a", "b", "c"], "100 % of the values are equal (3 of 3)"),
+    ],
+)
+def test_of_values_that_are_no_floats_it_is_said_how_many_are_equal(want, got, numbers):
+    found = agreement_of("y", 1, np.array([want]), np.array([got]))
+    assert found.numbers == numbers
+    assert found.is_within(cosine=0.999, top1=False) is (want == got)
+    assert found.is_within(cosine=0.5, top1=False)
+
+
+@pytest.mark.parametrize(
+    ("want", "got"), [([np.inf, 1], [-np.inf, 1]), ([np.nan, 1], [np.inf, 1]), ([np.nan, 1], [3, 1]), ([np.inf, 1], [np.inf, np.nan]), ([1, 1], [np.inf, 1])]
+)
+def test_infinities_have_signs_and_what_is_no_number_is_no_infinity(want, got):
+    found = agreement_of("y", 1, np.array([want], np.float32), np.array([got], np.float32))
+    assert not found.is_within(cosine=0.1, top1=False)
+    assert found.numbers.startswith("1 of ")
+    assert agreement_of("y", 1, np.array([want], np.float32), np.array([want], np.float32)).is_within(cosine=1, top1=True)
+
+
+@pytest.mark.parametrize("values", [np.full((2, 3), np.nan), np.array([[np.inf, -np.inf]]), np.zeros((2, 0)), np.zeros((0,), np.int64)])
+def test_where_there_is_nothing_to_compare_nothing_was_compared(values):
+    with np.errstate(all="raise"):
+        found = Comparison(agreements=(agreement_of("y", 1, values, values), agreement_of("z", 1, np.ones((1, 2)), np.ones((1, 2)))))
+    assert [*found.unseen] == ["y"]
+    assert [each.output for each in found.worst] == ["z"]
+
+
+def test_outputs_of_other_shapes_do_not_compare():
+    found = agreement_of("y", 1, np.ones(3), np.ones(2))
+    assert (found.reason, found.is_within(cosine=0.1, top1=False)) == ("it has the shape [2], and the original's [3]", False)
 
 
 def test_values_that_decide_how_many_answers_there_are_show_as_another_shape(tmp_path):

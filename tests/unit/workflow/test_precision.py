@@ -124,6 +124,31 @@ def test_what_cannot_be_compared_is_refused_unless_that_was_asked_for(tmp_path):
     assert kinds(served(tmp_path)) == {TensorProto.FLOAT16}
 
 
+def test_an_output_without_a_number_is_refused_until_samples_give_it_some(tmp_path):
+    """The root of -|x|, which is a number for 0 alone."""
+    nodes = [node("Abs", ["x"], ["a"]), node("Neg", ["a"], ["b"]), node("Sqrt", ["b"], ["y"])]
+    Graph(["N", 4], nodes, ["N", 4]).save(tmp_path / "m.onnx")
+    keys = f"source: m.onnx\nprecision: fp16\n{GPU}"
+    (found,) = render(tmp_path, keys).errors
+    assert found.code == "TG169"
+    assert found.message.startswith("output 'y' of the model in fp16 was not compared with the original's: all of its ")
+    assert "give samples: with values" in found.hint
+    assert render(tmp_path, f"{keys}samples: {{x: [0, 1, 0, 1]}}\n").errors == []
+
+
+def test_whole_numbers_that_differ_are_said_as_such(tmp_path):
+    """FP16 has no 2049."""
+    nodes = [node("Add", ["x", "c"], ["a"]), node("Cast", ["a"], ["y"], to=TensorProto.INT64)]
+    graph = Graph(["N", 4], nodes, ["N", 4], [scalar("c", np.float32(2048))])
+    path = graph.save(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    onnx.save(model, path)
+    found = render(tmp_path, f"source: m.onnx\nprecision: fp16\nbatching: {{max: 1}}\nsamples: {{x: [1, 2, 0, 3]}}\n{GPU}").one("TG168")
+    assert "output 'y' at a batch of 1: 50 % of the values are equal (2 of 4), max abs 1, max rel 0.00049" in found.message
+    assert "of whole numbers, truth values and text 99.9 % equal" in found.message
+
+
 def test_without_onnxruntime_a_converted_file_is_refused(tmp_path, monkeypatch):
     networks.mlp(tmp_path / "m.onnx")
     real = importlib.util.find_spec
