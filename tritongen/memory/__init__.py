@@ -4,17 +4,17 @@
 """
 
 from tritongen.memory.estimate import Estimate, GpuEstimate, ModelEstimate, Placement, Share, estimate_memory, largest_fitting
-from tritongen.memory.graph import Footprint, footprint, known_weights
+from tritongen.memory.graph import Footprint, Outline, read_outline
 
 __all__ = [
     "Estimate",
     "Footprint",
     "GpuEstimate",
     "ModelEstimate",
+    "Outline",
     "Placement",
     "Share",
     "estimate_memory",
-    "footprint",
-    "known_weights",
     "largest_fitting",
+    "read_outline",
 ]

@@ -7,14 +7,15 @@ of what they view; that runtimes compute many nodes in place, and fuse others so
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritongen.dtypes import from_onnx
 from tritongen.errors import ModelFileError
-from tritongen.rewrite.document import problem, subgraphs
+from tritongen.rewrite import Convert, convert_in_place
+from tritongen.rewrite.document import graphs, problem, subgraphs
 from tritongen.rewrite.facts import free_names
 from tritongen.signature.folding import settled
 from tritongen.signature.inference import without_weights
@@ -50,64 +51,102 @@ class Footprint:
     missing: int = 0
 
 
-def footprint(path: Path, shapes: Mapping[str, Sequence[int]], *, float_bytes: int = 4) -> Footprint:
-    """What the graph of the ONNX file at `path` needs.
+@dataclass(frozen=True)
+class Outline:
+    """A model without its large weights, as it is served.
 
-    Reads no weights: tensors above 4 KiB lose their values on the way.
+    Attributes:
+        path: the file that it was read from.
+        model: its graph; the bodies of its own functions are in the place of their calls.
+        float_bytes: bytes of a number that the graph has in FP32.
+    """
+
+    path: Path
+    model: onnx.ModelProto
+    float_bytes: int = 4
+
+    @property
+    def weights(self) -> Footprint:
+        """What the graph needs whatever it is given: its weights, and nothing else."""
+        return Footprint(_Graph(self.model.graph, self.float_bytes).weights, 0, 0)
+
+    def footprint(self, shapes: Mapping[str, Sequence[int]]) -> Footprint:
+        """What the graph needs for inputs of these full shapes, by name.
+
+        Raises:
+            ModelFileError: TG165 where ONNX's shape inference cannot follow the graph, or the inputs do not fit it.
+        """
+        import onnx
+
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        try:
+            for value in model.graph.input:
+                if value.name in shapes:
+                    value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, list(shapes[value.name])))
+            del model.graph.value_info[:]  # sizes that were true of other inputs
+            inferred = settled(model, data_prop=True)
+        except (onnx.shape_inference.InferenceError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            message = f"the sizes in the graph cannot be followed: {reason}"
+            raise ModelFileError([problem("TG165", self.path, message, "give sizes that the model takes")]) from error
+        graph = _Graph(inferred.graph, self.float_bytes, calls=frozenset((function.domain, function.name) for function in model.functions))
+        peak, at = graph.peak()
+        return Footprint(graph.weights, peak, graph.scratch, at, tuple(graph.unknown), graph.missing)
+
+
+def read_outline(path: Path, *, convert: Convert | None = None, float_bytes: int = 4) -> Outline:
+    """The graph of the ONNX file at `path`. Reads no weights: tensors above 4 KiB lose their values on the way.
 
     Args:
         path: the model.
-        shapes: the full shape of every input, by name.
-        float_bytes: bytes of a number that the file has in FP32, in the precision that it is served in.
+        convert: the conversion that it is served after; None where it is served as it is.
+        float_bytes: bytes of a number that the graph then has in FP32, in the precision that it is served in.
 
     Raises:
-        ModelFileError: TG165 where ONNX's shape inference cannot follow the graph, or the inputs do not fit it.
+        ModelFileError: TG165 for a file that cannot be read, TG166 for a graph that cannot be converted.
     """
     import onnx
     from google.protobuf.message import DecodeError
+    from onnx.inliner import inline_local_functions
 
     try:
         model = onnx.load_model_from_string(without_weights(path))
-        for value in model.graph.input:
-            if value.name in shapes:
-                value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, list(shapes[value.name])))
-        del model.graph.value_info[:]  # sizes that were true of other inputs
-        inferred = settled(model, data_prop=True)
-    except (OSError, WireError, DecodeError, onnx.shape_inference.InferenceError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelFileError([problem("TG165", path, f"the sizes in the graph cannot be followed: {reason}", "give sizes that the model takes")]) from error
-    graph = _Graph(inferred.graph, float_bytes)
-    peak, at = graph.peak()
-    return Footprint(graph.weights, peak, graph.scratch, at, tuple(graph.unknown), graph.missing)
-
-
-def known_weights(path: Path, *, float_bytes: int = 4) -> Footprint:
-    """What the graph of the ONNX file at `path` needs whatever it is given: its weights, and nothing else. Arguments as for `footprint`, without shapes.
-
-    Raises:
-        ModelFileError: TG165 for a file that cannot be read.
-    """
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    try:
-        model = onnx.load_model_from_string(without_weights(path))
-    except (OSError, WireError, DecodeError) as error:
+        if convert is not None:
+            convert_in_place(path, model, convert)
+        # A function that is written for another opset than the model stays where it is.
+        model = inline_local_functions(model) if model.functions else model
+    except (OSError, WireError, DecodeError, onnx.checker.ValidationError) as error:
         raise ModelFileError([problem("TG165", path, f"the graph cannot be read: {' '.join(str(error).split())}", "export the model again")]) from error
-    return Footprint(_Graph(model.graph, float_bytes).weights, 0, 0)
+    for graph in graphs(model.graph):
+        _make_dense(graph)
+    return Outline(path, model, float_bytes)
+
+
+def _make_dense(graph: onnx.GraphProto) -> None:
+    """Put weights without values, which are not read here anyway, in the place of sparse ones, in place: runtimes without kernels for these make them dense."""
+    for sparse in graph.sparse_initializer:
+        graph.initializer.add(name=sparse.values.name, data_type=sparse.values.data_type, dims=sparse.dims)
+    del graph.sparse_initializer[:]
 
 
 class _Graph:
-    """One graph whose shapes are inferred, and the memory of what is in it. `lost`: tensors around it whose size is not known."""
+    """One graph whose shapes are inferred, and the memory of what is in it.
 
-    def __init__(self, graph: onnx.GraphProto, float_bytes: int, lost: frozenset[str] = frozenset()) -> None:
+    `lost`: tensors around it whose size is not known; `calls`: domain and name of functions that are not looked into.
+    """
+
+    def __init__(
+        self, graph: onnx.GraphProto, float_bytes: int, lost: frozenset[str] = frozenset(), calls: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         self._graph = graph
         self._float_bytes = float_bytes
+        self._calls = calls
         self._lost = set(lost)
         self._read = {name for node in graph.node for name in (*node.input, *free_names(node))} | {value.name for value in graph.output}
         self._sizes = {value.name: self._value_bytes(value) for value in (*graph.input, *graph.value_info, *graph.output)}
         self._constant = {tensor.name for tensor in graph.initializer}
-        self.weights = sum(self._tensor_bytes(tensor) for tensor in graph.initializer)
+        self.weights = sum(self._dense_bytes(tensor.dims, tensor.data_type) for tensor in graph.initializer)
         self.scratch = 0
         self.unknown: list[str] = []
         self.missing = 0
@@ -119,11 +158,12 @@ class _Graph:
         for index, node in enumerate(self._graph.node):
             read = [name for name in (*node.input, *free_names(node)) if name]
             made = [name for name in node.output if name in self._read]
-            if all(name in self._constant for name in read) and not any(True for _ in subgraphs(node)):
+            is_call = (node.domain, node.op_type) in self._calls
+            if not is_call and all(name in self._constant for name in read) and not any(True for _ in subgraphs(node)):
                 self._constant.update(node.output)
                 self.weights += sum(self._sizes.get(name) or self._attribute_bytes(node) for name in made)
                 continue
-            sizeless = [name for name in made if self._sizes.get(name) is None]
+            sizeless = [name for name in made if self._sizes.get(name) is None or is_call]
             if sizeless and not self._lost.intersection(read):
                 self.unknown.append(_described(node))
             self._enter(index, node)
@@ -136,7 +176,7 @@ class _Graph:
         """Weigh the graphs inside a node: of the branches of an If one runs."""
         most = 0
         for inner in subgraphs(node):
-            graph = _Graph(inner, self._float_bytes, frozenset(self._lost))
+            graph = _Graph(inner, self._float_bytes, frozenset(self._lost), self._calls)
             most = max(most, graph.peak()[0])
             self.weights += graph.weights
             self.scratch = max(self.scratch, graph.scratch)
@@ -188,11 +228,13 @@ class _Graph:
             return None
         return math.ceil(math.prod(dim for dim in dims if dim is not None) * self._element(kind.elem_type))
 
-    def _tensor_bytes(self, tensor: onnx.TensorProto) -> int:
-        return math.ceil(math.prod(tensor.dims) * self._element(tensor.data_type))
+    def _dense_bytes(self, dims: Iterable[int], elem_type: int) -> int:
+        return math.ceil(math.prod(dims) * self._element(elem_type))
 
     def _attribute_bytes(self, node: onnx.NodeProto) -> int:
-        return sum(self._tensor_bytes(attribute.t) for attribute in node.attribute if attribute.HasField("t"))
+        dense = [(attribute.t.dims, attribute.t.data_type) for attribute in node.attribute if attribute.HasField("t")]
+        sparse = [attribute.sparse_tensor for attribute in node.attribute if attribute.HasField("sparse_tensor")]
+        return sum(self._dense_bytes(*each) for each in [*dense, *((tensor.dims, tensor.values.data_type) for tensor in sparse)])
 
     def _element(self, elem_type: int) -> float:
         """Bytes of one element; text is none of a GPU's business."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tritongen.known_issues import find_issue
 from tritongen.recipe import TYPED_ALWAYS
-from tritongen.releases import Release
+from tritongen.releases import Release, tensorrt_major_of
 from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import placed_groups
 from tritongen.rewrite import PRECISIONS, Agreement, Comparison
@@ -37,6 +37,11 @@ def is_converted(model: ModelSpec) -> bool:
 def heeds_precision_mode(release: Release | None) -> bool:
     """Whether the release's TensorRT takes a precision from its caller at all; one that is not known is taken to."""
     return release is None or release.least_tensorrt_major < TYPED_ALWAYS
+
+
+def narrows_floats(model: ModelSpec, release: str) -> bool:
+    """Whether TensorRT itself computes what the model's file has in FP32 in two bytes, in the release of this tag: from 11 on it keeps to the file's types."""
+    return model.precision in ("fp16", "bf16") and not is_converted(model) and tensorrt_major_of(release) < TYPED_ALWAYS
 
 
 def judge_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:

@@ -29,7 +29,7 @@ def recipe_of(model: ModelSpec, signature: Signature, shapes: dict[str, tuple[in
     asked = model.optimize
     optimise = Optimise(asked.level, asked.hardware, asked.tolerance, (release.onnxruntime if release else None) or "") if asked else None
     names, apart = _naming(model, signature)
-    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, _conversion(model), names, apart)
+    return Recipe(shapes, model.rebatch and model.batching.max != 0, optimise, conversion_of(model), names, apart)
 
 
 def _naming(model: ModelSpec, signature: Signature) -> tuple[bool, bool]:
@@ -45,7 +45,8 @@ def _naming(model: ModelSpec, signature: Signature) -> tuple[bool, bool]:
     return nameless or apart, apart
 
 
-def _conversion(model: ModelSpec) -> Convert | None:
+def conversion_of(model: ModelSpec) -> Convert | None:
+    """The conversion of the model's file to its precision; None where it is served as it is."""
     how = model.conversion
     return Convert(model.precision, how.keep_io_types, how.fp32_operators, how.fp32_nodes) if is_converted(model) else None
 

@@ -8,7 +8,7 @@ Every rewrite reads one file and writes another; none changes its input. `prove_
 from tritongen.rewrite.agreement import Agreement
 from tritongen.rewrite.batchproof import BatchFailure, BatchProof, prove_batch
 from tritongen.rewrite.comparison import Comparison, compare
-from tritongen.rewrite.convert import PRECISIONS, convert
+from tritongen.rewrite.convert import PRECISIONS, convert, convert_in_place
 from tritongen.rewrite.document import Rewritten
 from tritongen.rewrite.freeze import freeze
 from tritongen.rewrite.names import is_anonymous, name_dimensions, repeats_the_batch, shares_a_mark
@@ -29,6 +29,7 @@ __all__ = [
     "changed_libraries",
     "compare",
     "convert",
+    "convert_in_place",
     "freeze",
     "is_anonymous",
     "may_rebatch",

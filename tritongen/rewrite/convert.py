@@ -44,23 +44,29 @@ def convert(path: Path, target: Path, how: Convert) -> Rewritten:
             TG155, TG164 as for every rewrite.
     """
     model, signature = load(path)
-    unknown = list(_unknown(path, model, how))
-    if unknown:
-        raise ModelFileError(unknown)
     apart = bool(signature.external_data)
     with writing(path, target):
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
     before = _type_problem(model)
-    try:
-        notes = PRECISIONS[how.precision](model, how)
-    except MALFORMED as error:
-        raise ModelFileError([problem("TG166", path, f"the graph cannot be converted to {how.precision}: {_text(error)}", _KEEP)]) from error
+    notes = convert_in_place(path, model, how)
     after = "" if before else _type_problem(model)
     if after:
         message = f"the graph cannot be converted to {how.precision}: a node would get types that do not fit each other: {after}"
         raise ModelFileError([problem("TG166", path, message, _KEEP, "no backend loads such a graph")])
     return _write(model, path, target, notes, apart=apart)
 
+
+def convert_in_place(path: Path, model: onnx.ModelProto, how: Convert) -> list[str]:
+    """Converts the model, which was read from `path`, and says what was done. Weights without values stay without, and get the types and sizes of the others.
+
+    Raises ModelFileError (TG166) for a graph that cannot be converted, and for operators or nodes to keep that there are not.
+    """
+    if unknown := [*_unknown(path, model, how)]:
+        raise ModelFileError(unknown)
+    try:
+        return PRECISIONS[how.precision](model, how)
+    except MALFORMED as error:
+        raise ModelFileError([problem("TG166", path, f"the graph cannot be converted to {how.precision}: {_text(error)}", _KEEP)]) from error
 
 def _unknown(path: Path, model: onnx.ModelProto, how: Convert) -> Iterator[Diagnostic]:
     """Operators that do not exist, and nodes that this model has not."""

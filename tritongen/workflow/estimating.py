@@ -8,21 +8,20 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import InputError, ModelFileError, SpecError
-from tritongen.memory import Estimate, Footprint, ModelEstimate, Placement, estimate_memory, footprint, known_weights
+from tritongen.memory import Estimate, Footprint, ModelEstimate, Outline, Placement, estimate_memory, read_outline
 from tritongen.render import Compiled, Findings, compile_model
 from tritongen.render.placement import placed_groups
-from tritongen.render.precision import is_converted
+from tritongen.render.precision import narrows_floats
+from tritongen.render.rewriting import conversion_of
 from tritongen.render.versions import served_versions
 from tritongen.repository import repository_root
+from tritongen.rewrite import Convert
 from tritongen.signature import Signature
 from tritongen.spec import LoadedSpec, ModelSpec, read_spec
 from tritongen.spec.units import about_size
 from tritongen.workflow.preparing import reshaped
 from tritongen.workflow.specified import findings_of, placed_at, release_of, samples_of
 from tritongen.workflow.workspace import Workspace
-
-_HALVES = ("fp16", "bf16")
-
 
 @dataclass(frozen=True)
 class Estimation:
@@ -86,35 +85,38 @@ def _model(loaded: LoadedSpec, index: int, workspace: Workspace, findings: Findi
     )
     if findings.has_errors:
         return []
-    # The files are not converted here, which would take all of their weights.
-    halves = is_halved(compiled.model) or is_converted(compiled.model)
-    return estimate_files(compiled, {version: (path, signature) for version, (path, signature, _) in files.items()}, halves=halves)
+    files_by_version = {version: (path, signature) for version, (path, signature, _) in files.items()}
+    return estimate_files(compiled, files_by_version, loaded.spec.triton.release_name, convert=conversion_of(compiled.model))
 
 
-def is_halved(model: ModelSpec) -> bool:
-    """Whether what the model's file has in FP32 is served in two bytes by TensorRT's own choice."""
-    return model.precision in _HALVES and not is_converted(model)
-
-
-def estimate_files(compiled: Compiled, files: Mapping[int, tuple[Path, Signature]], *, halves: bool) -> list[ModelEstimate]:
+def estimate_files(
+    compiled: Compiled, files: Mapping[int, tuple[Path, Signature]], release: str, *, convert: Convert | None = None
+) -> list[ModelEstimate]:
     """What each version of a compiled model takes that Triton loads. `files`: by version, with their signatures; the rest as for `estimate_model`."""
     model = compiled.model
     served = served_versions(model, sorted(files)) if model.sources else list(files)
-    return [estimate_model(compiled, *files[version], version=version if len(served) > 1 else None, halves=halves) for version in served]
+    return [estimate_model(compiled, *files[version], release, version=version if len(served) > 1 else None, convert=convert) for version in served]
 
 
-def estimate_model(compiled: Compiled, path: Path, signature: Signature, *, version: int | None = None, halves: bool = False) -> ModelEstimate:
+def estimate_model(
+    compiled: Compiled, path: Path, signature: Signature, release: str, *, version: int | None = None, convert: Convert | None = None
+) -> ModelEstimate:
     """What one model file takes, as its compiled model is served.
 
     Args:
         compiled: the model.
         path: the file.
         signature: what it says.
+        release: the tag of the release that serves it.
         version: its number, where several are served.
-        halves: whether what the file has in FP32 is served in two bytes.
+        convert: the conversion of the file that is still to come; None for one that is served as it is.
+
+    Raises:
+        ModelFileError: TG165 for a file that cannot be read, TG166 for one that cannot be converted.
     """
     model, most = compiled.model, compiled.batching.max_batch_size
-    at = _measure(compiled, path, signature, halves=halves)
+    outline = read_outline(path, convert=convert, float_bytes=2 if narrows_floats(model, release) else 4)
+    at = _measure(compiled, outline, signature)
     unknown: list[str] = []
     found: Footprint | None = None
     missing = [f"'{tensor.name}'" for tensor in signature.inputs if tensor.name not in compiled.sizes]
@@ -135,7 +137,7 @@ def estimate_model(compiled: Compiled, path: Path, signature: Signature, *, vers
         model.name if version is None else f"{model.name} (version {version})",
         most,
         _placements(compiled),
-        found or known_weights(path, float_bytes=2 if halves else 4),
+        found or outline.weights,
         at if found is not None else None,
         tuple(unknown),
         shares_weights=engine and not compiled.profiles,
@@ -144,7 +146,7 @@ def estimate_model(compiled: Compiled, path: Path, signature: Signature, *, vers
     )
 
 
-def _measure(compiled: Compiled, path: Path, signature: Signature, *, halves: bool) -> Callable[[int], Footprint]:
+def _measure(compiled: Compiled, outline: Outline, signature: Signature) -> Callable[[int], Footprint]:
     batched = compiled.batching.max_batch_size > 0
 
     def at(batch: int) -> Footprint:
@@ -152,7 +154,7 @@ def _measure(compiled: Compiled, path: Path, signature: Signature, *, halves: bo
         for tensor in signature.inputs:
             item = compiled.sizes[tensor.name].maximum
             shapes[tensor.name] = (batch, *item) if batched else item
-        return footprint(path, shapes, float_bytes=2 if halves else 4)
+        return outline.footprint(shapes)
 
     return at
 

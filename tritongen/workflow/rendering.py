@@ -29,7 +29,7 @@ from tritongen.render.versions import check_foreign, check_interfaces
 from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, repository_root
 from tritongen.spec import LoadedSpec, read_spec
 from tritongen.workflow.deploying import Deploying, for_this_device, left_alone, repository_of
-from tritongen.workflow.estimating import estimate_files, is_halved, judge_memory
+from tritongen.workflow.estimating import estimate_files, judge_memory
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
 from tritongen.workflow.releases import release_findings
@@ -268,7 +268,7 @@ def _render_model(
     if loaded.spec.triton.gpu_memory and not findings.has_errors:
         earlier = {int(path.parts[0]): (file.source, newest.signature) for path, file in previous.items() if path.name == SOURCE_NAME}
         files = {version: (file.path, file.signature) for version, file in prepared.items()}
-        sizes += estimate_files(compiled, earlier | files, halves=is_halved(compiled.model))
+        sizes += estimate_files(compiled, earlier | files, loaded.spec.triton.release_name)
     if not findings.has_errors:
         judge_entry(entry, model, proven, release=release_of(loaded), findings=findings)
     return entry

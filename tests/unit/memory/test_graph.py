@@ -8,11 +8,11 @@ import networks
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from rewrite_graphs import Graph, floats, ints, node, subgraph
 
 from tritongen.errors import ModelFileError
-from tritongen.memory import footprint
+from tritongen.memory import read_outline
 from tritongen.rewrite import rebatch
 
 MIB = 1 << 20
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 def sized(tmp_path, nodes, *, x=("N", 8), y=None, stored=(), batch=4, **how):
     path = Graph(list(x), nodes, list(y or x), list(stored)).save(tmp_path / "m.onnx")
-    return footprint(path, {"x": (batch, *x[1:])}, **how)
+    return read_outline(path, **how).footprint({"x": (batch, *x[1:])})
 
 
 def test_two_neighbours_are_alive_at_once_and_no_more(tmp_path):
@@ -53,6 +53,53 @@ def test_what_follows_from_constants_alone_is_a_weight(tmp_path):
     assert found.activations == 4 * 8 * 4 + 4 * 2000 * 4
 
 
+def calling(path, function, *, domain="own"):
+    """`x → y` by one call of a function."""
+    graph = helper.make_graph(
+        [node(function.name, ["x"], ["y"], domain=domain)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 8])],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=[function]), path)
+    return path
+
+
+def test_what_functions_of_the_model_hold_counts(tmp_path):
+    """A weight of 256 KiB, which the result of the first product has the size of for 8 rows."""
+    inner = [
+        node("Constant", [], ["w"], value=floats("w", 8, 8192)),
+        node("MatMul", ["a", "w"], ["wide"]),
+        node("Transpose", ["w"], ["v"]),
+        node("MatMul", ["wide", "v"], ["b"]),
+    ]
+    function = helper.make_function("own", "Block", ["a"], ["b"], inner, [helper.make_opsetid("", 17)])
+    path = calling(tmp_path / "m.onnx", function)
+    found = read_outline(path).footprint({"x": (8, 8)})
+    assert (found.weights, found.activations, found.unknown) == (2 * 8 * 8192 * 4, (8 * 8192 + 8 * 8) * 4, ())
+    assert read_outline(path).weights.weights >= 8 * 8192 * 4
+
+
+def test_a_function_that_cannot_be_looked_into_is_not_known(tmp_path):
+    function = helper.make_function("own", "Block", ["a"], ["b"], [node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 13)])
+    found = read_outline(calling(tmp_path / "m.onnx", function)).footprint({"x": (8, 8)})
+    assert (found.unknown, found.missing) == (("Block 'y'",), 1)
+    endless = helper.make_function("own", "Block", ["a"], ["b"], [node("Block", ["a"], ["b"], domain="own")], [helper.make_opsetid("own", 1)])
+    with pytest.raises(ModelFileError, match="TG165 the graph cannot be read: .*recursive"):
+        read_outline(calling(tmp_path / "m.onnx", endless))
+
+
+def test_sparse_weights_count_as_dense_ones(tmp_path):
+    sparse = helper.make_sparse_tensor(floats("w", 1), ints("w.places", 5), [8, 512])
+    path = Graph(["N", 8], [node("MatMul", ["x", "w"], ["y"])], ["N", 512]).save(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.graph.sparse_initializer.append(sparse)
+    onnx.save(model, path)
+    found = read_outline(path).footprint({"x": (2, 8)})
+    assert (found.weights, found.activations, found.unknown) == (8 * 512 * 4, 2 * (8 + 512) * 4, ())
+
+
 def test_of_the_branches_of_an_if_the_larger_one_counts(tmp_path):
     def branch(name, size):
         nodes = [
@@ -81,10 +128,10 @@ def test_what_depends_on_values_is_said_once_with_where_it_begins(tmp_path):
 
 def test_sizes_that_the_graph_does_not_take_are_not_known(tmp_path):
     path = Graph(["N", "L"], [node("MatMul", ["x", "w"], ["y"], name="mul")], ["N", 4], [floats("w", 8, 4)]).save(tmp_path / "m.onnx")
-    assert footprint(path, {"x": (2, 9)}).unknown == ("MatMul 'mul'",)
+    assert read_outline(path).footprint({"x": (2, 9)}).unknown == ("MatMul 'mul'",)
     path.unlink()
-    with pytest.raises(ModelFileError, match=r"TG165 the sizes in the graph cannot be followed: .*No such file"):
-        footprint(path, {"x": (2, 8)})
+    with pytest.raises(ModelFileError, match=r"TG165 the graph cannot be read: .*No such file"):
+        read_outline(path).footprint({"x": (2, 8)})
 
 
 def test_gigabytes_of_weights_are_not_read(tmp_path):
@@ -94,8 +141,8 @@ def test_gigabytes_of_weights_are_not_read(tmp_path):
     path = Graph(["N", 3 << 18], [node("MatMul", ["x", "w"], ["y"])], ["N", 1024], [weight]).save(tmp_path / "m.onnx")
     with (tmp_path / "w.bin").open("wb") as file:
         file.truncate(3 << 30)
-    code = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)); from pathlib import Path; from tritongen.memory import footprint; "
-    code += f"print(footprint(Path({str(path)!r}), {{'x': (1, {3 << 18})}}).weights)"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)); from pathlib import Path; from tritongen.memory import read_outline; "
+    code += f"print(read_outline(Path({str(path)!r})).footprint({{'x': (1, {3 << 18})}}).weights)"
     assert int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) == 3 << 30
 
 
@@ -111,7 +158,7 @@ def test_weights_inside_the_file_are_not_read_either(tmp_path):
     damaged = content.replace(bytes(1 << 20), b"\xff" * (1 << 20), 1)
     assert damaged != content
     path.write_bytes(damaged)
-    assert footprint(path, {"x": (1, 2048)}).weights == 16 * MIB
+    assert read_outline(path).footprint({"x": (1, 2048)}).weights == 16 * MIB
 
 
 MEASURE = """
@@ -147,7 +194,7 @@ def test_what_onnxruntime_takes_for_a_run_is_of_that_size(name, shape, tmp_path)
     model = onnx.load(path, load_external_data=False)
     stored = {tensor.name for tensor in model.graph.initializer}
     (name,) = (value.name for value in model.graph.input if value.name not in stored)
-    estimated = footprint(path, {name: shape})
+    estimated = read_outline(path).footprint({name: shape})
     assert not estimated.missing
     command = [sys.executable, "-c", MEASURE, str(path), json.dumps({name: shape})]
     measured = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

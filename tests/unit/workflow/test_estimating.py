@@ -16,7 +16,9 @@ from tritongen.cli.estimate import command
 from tritongen.diagnostics import Severity
 from tritongen.errors import InputError
 from tritongen.memory.estimate import CONTEXT_BYTES, HANDLES_BYTES
+from tritongen.spec.units import about_size
 from tritongen.workflow.estimating import estimate_spec
+from tritongen.workflow.rendering import plan_render
 
 WIDE = 1 << 16
 
@@ -48,10 +50,30 @@ def share(folder, keys):
 def test_sizes_follow_from_the_batching_the_precision_and_the_copies(tmp_path):
     found = share(tmp_path, "batching: {max: 16}\ninstances: {kind: gpu, count: 2}")
     assert (found.copies, found.weights, found.activations) == (2, 2 * 4 * WIDE * 4, 2 * 2 * (2 * 16 * WIDE * 4))
-    halved = share(tmp_path, "batching: {max: 16}\nprecision: fp16\ninstances: {kind: gpu, count: 2}")
+    halved = share(tmp_path, "batching: {max: 16}\nprecision: fp16\nconversion: {keep_io_types: false}\ninstances: {kind: gpu, count: 2}")
     assert (2 * halved.weights, 2 * halved.activations) == (found.weights, found.activations)
     exact = share(tmp_path, "batching: {max: 16}\nonnxruntime: {cuda: {arena_extend_strategy: same_as_requested}}\ninstances: {kind: gpu, count: 2}")
     assert 2 * exact.activations == found.activations
+
+
+@pytest.mark.parametrize(
+    ("release", "keys", "part"),
+    [
+        ("25.08", "precision: fp16", 1 / 2),
+        ("25.08", "precision: fp16\nconversion: {fp32_operators: [MatMul]}", 1),
+        ("25.08", "precision: bf16", 1 / 2),
+        ("26.08", "precision: bf16", 1),
+        ("27.01", "precision: bf16", 1),
+    ],
+)
+def test_render_and_estimate_halve_the_same(release, keys, part, tmp_path):
+    """By what stays in FP32 in the file, and by the flags that the release's TensorRT still has."""
+    top = f'triton: {{release: "{release}", gpu_memory: 1MiB}}'
+    path = spec(tmp_path, f"backend: tensorrt\nbatching: {{max: 16}}\nprove: false\n{keys}", top)
+    (gpu,) = estimate_spec(path).estimate.gpus
+    assert gpu.shares["m"].weights == 4 * WIDE * 4 * part
+    rendered = [found for found in plan_render(path).findings if found.code == "TG185"]
+    assert [found.message.partition(" (")[0] for found in rendered] == [f"the models are estimated to take {about_size(gpu.total)} of 1.00 MiB"]
 
 
 def test_a_plan_has_activations_for_each_of_its_profiles_and_no_arena(tmp_path):
