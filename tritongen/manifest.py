@@ -48,7 +48,8 @@ class Builder:
         compute_capability: of the GPU, such as `8.6`; of several that a plan of TensorRT-RTX is for with ", " between them.
         gpu: its name.
         driver: version of the driver.
-        release: the container release that it was built in, as YY.MM; of the script only, since elsewhere nobody knows that TensorRT is the container's.
+        release: the container release as YY.MM: that in which the script built it, or for which `tritongen build` did, which holds its TensorRT against that
+            release's first. Empty for a plan of TensorRT-RTX, and of a script outside of a container.
         tritongen: version of tritongen that built it, or that wrote the script.
     """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tritongen.manifest import Manifest, plain_options
 from tritongen.recipe import PlanFile, PlanRecipe
-from tritongen.releases import Release, same_version, version_numbers
+from tritongen.releases import Release, find_release, same_version, version_numbers
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 
 _AMPERE = (8, 0)
@@ -44,13 +44,13 @@ class LoadedBy:
     """What will load a plan, as far as it is known.
 
     Attributes:
-        release: the container release; None where nobody said, or where it is not in the table.
+        release: the container release as YY.MM; empty where nobody said.
         tensorrt: the exact version of TensorRT, where it is at hand; else that of the release counts.
         compute_capability: of the GPU, such as `8.6`; empty where it is not known.
         kind: the library, `tensorrt` or `tensorrt-rtx`.
     """
 
-    release: Release | None = None
+    release: str = ""
     tensorrt: str = ""
     compute_capability: str = ""
     kind: str = TENSORRT
@@ -146,21 +146,25 @@ def other_tensorrt(version: str, loader: LoadedBy, *, later_too: bool = False, b
         version: the version that stands in the plan's header or manifest; empty where it is not known.
         loader: what will load it.
         later_too: whether the plan was built for later versions of the same major, too.
-        built_in: the release that it was built in, in any of its images: of the `-py3` one the last number may be another than the table says.
+        built_in: the release that it was built in or for, in any of its images: of the `-py3` one the last number may be another than the table says.
     """
-    release = loader.release
-    if not version or (release is None and not loader.tensorrt):
-        return ""
+    release = find_release(loader.release)
     library = "TensorRT-RTX" if loader.kind == TENSORRT_RTX else "TensorRT"
     was = f"was built with {library} {version}{f' (release {built_in})' if built_in else ''}"
-    if loader.tensorrt or release is None:
+    if not version:
+        return ""
+    if loader.tensorrt:
         good = same_version(version, loader.tensorrt) or (later_too and _is_earlier(version, loader.tensorrt))
         return "" if good else f"{was}, and what loads it has {loader.tensorrt}"
+    if release is None:
+        is_moved = built_in and loader.release and built_in != loader.release and not later_too
+        return f"{was}, and which TensorRT release {loader.release} has is not known" if is_moved else ""
     home = built_in == release.name
     if _is_of(version, release, built_in) or (later_too and _is_earlier(version, release.tensorrt or release.most_tensorrt or version)):
         return ""
     if not home:
-        return f"{was}, and release {release.name} has {release.tensorrt_text}"
+        which = ", which of them is not known" if release.tensorrt is None and _is_of(version, release, "") else ""
+        return f"{was}, and release {release.name} has {release.tensorrt_text}{which}"
     other = release.trtllm_tensorrt
     image = "the -trtllm image" if other and same_version(version, other) else "another image"
     return f"was built with TensorRT {version} ({image} of release {release.name}), and the -py3 image of release {release.name} has {release.tensorrt_text}"

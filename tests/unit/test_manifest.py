@@ -8,7 +8,6 @@ import pytest
 
 from tritongen.manifest import Builder, load_manifest, make_manifest, manifest_path, print_manifest, read_manifest
 from tritongen.recipe import PlanFile, PlanRecipe, Profile, Span
-from tritongen.releases import find_release
 from tritongen.staleness import LoadedBy, not_loadable, other_tensorrt, stale
 
 ONNX = PurePosixPath("model.onnx")
@@ -26,7 +25,7 @@ RECIPE = PlanRecipe(
 BUILDER = Builder("tensorrt", "10.13.2.6", "13.0.1", "8.6", "NVIDIA A10G", "580.65.06", "25.08", "0.1.0")
 MANIFEST = make_manifest(RECIPE, "cd" * 32, BUILDER)
 PLAN = RECIPE.plans[0]
-HERE = LoadedBy(find_release("25.08"), "10.13.2.6", "8.6")
+HERE = LoadedBy("25.08", "10.13.2.6", "8.6")
 
 
 def reasons(manifest=MANIFEST, recipe=RECIPE, plan=PLAN, loader=HERE):
@@ -87,7 +86,7 @@ def test_a_profile_more_and_external_data_that_came_or_went_are_said():
 
 def test_all_differences_are_said_not_the_first():
     changed = dataclasses.replace(RECIPE, precision="fp32", tf32=False, optimization_level=1)
-    assert len(reasons(recipe=changed, loader=LoadedBy(find_release("26.07"), compute_capability="9.0"))) == 5
+    assert len(reasons(recipe=changed, loader=LoadedBy("26.07", compute_capability="9.0"))) == 5
 
 
 OTHERS = {
@@ -172,20 +171,33 @@ def test_hardware_compatible_plans_run_on_more_gpus(level, gpu, good):
         # And at most that of the release after.
         ("11.1.0.106", "25.07", "", False, "was built with TensorRT 11.1.0.106, and release 25.07 has 10.11.0.33 or newer"),
         ("10.3.0.26", "25.07", "", False, "was built with TensorRT 10.3.0.26, and release 25.07 has 10.11.0.33 or newer"),
-        ("10.11.0.33", "25.07", "25.06", False, "was built with TensorRT 10.11.0.33 (release 25.06), and release 25.07 has 10.11.0.33 or newer"),
+        ("10.11.0.33", "25.07", "25.06", False, "was built with TensorRT 10.11.0.33 (release 25.06), and release 25.07 has 10.11.0.33 or newer, which of them is not known"),
         ("10.11.0.33", "25.07", "25.06", True, ""),
         ("", "25.08", "", False, ""),
-        ("10.1", None, "", False, ""),
+        ("10.1", "", "", False, ""),
+        ("10.1", "", "25.07", False, ""),
+        # Nor is it known whether two releases of unknown TensorRT have the same.
+        (
+            "10.12.0.1",
+            "25.07",
+            "25.06",
+            False,
+            "was built with TensorRT 10.12.0.1 (release 25.06), and release 25.07 has 10.11.0.33 or newer, which of them is not known",
+        ),
+        ("11.5.0.1", "27.02", "27.02", False, ""),
+        ("11.5.0.1", "27.02", "", False, ""),
+        ("11.5.0.1", "27.02", "27.01", True, ""),
+        ("11.5.0.1", "27.02", "27.01", False, "was built with TensorRT 11.5.0.1 (release 27.01), and which TensorRT release 27.02 has is not known"),
     ],
 )
 def test_versions_are_compared_as_far_as_they_are_known(version, release, built_in, later_too, words):
-    loader = LoadedBy(find_release(release) if release else None)
+    loader = LoadedBy(release)
     assert other_tensorrt(version, loader, built_in=built_in, later_too=later_too) == words
 
 
 def test_two_releases_with_the_same_tensorrt_share_a_plan():
     builder = dataclasses.replace(BUILDER, tensorrt="10.13.3.9", release="25.09")
-    assert not_loadable(make_manifest(RECIPE, "", builder), PLAN, LoadedBy(find_release("25.10"))) == ()
+    assert not_loadable(make_manifest(RECIPE, "", builder), PLAN, LoadedBy("25.10")) == ()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from tritongen.build.builder import Builder, Built, Definition, Job, TensorRTBuilder
 from tritongen.build.callbacks import Progress, Silent
-from tritongen.build.device import Device, find_device
+from tritongen.build.device import Device, find_devices
 from tritongen.build.libraries import Library, load_library
 from tritongen.build.outcome import Building, Outcome, State
 from tritongen.build.survey import Wanted, survey
@@ -21,7 +21,7 @@ __all__ = [
     "State",
     "TensorRTBuilder",
     "Wanted",
-    "find_device",
+    "find_devices",
     "load_library",
     "survey",
 ]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tritongen.build.callbacks import Progress, make_log, make_monitor
+from tritongen.build.device import Device, use_device
 from tritongen.build.libraries import Library
 from tritongen.build.network import misfits, parse
 from tritongen.build.options import add_profile, configure, idle_precision, network_flags
@@ -53,12 +54,14 @@ class Job:
         artifacts: the model's artifacts folder, which the recipe's paths are relative to.
         capabilities: the GPUs to build for, such as `8.6`, where the library builds for GPUs that are not here; none for all that it knows.
         timing_cache: what an earlier build left; empty where there is none.
+        device: the GPU of this machine that it is built on; None for a library that needs none.
     """
 
     recipe: PlanRecipe
     artifacts: Path
     capabilities: tuple[str, ...] = ()
     timing_cache: bytes = b""
+    device: Device | None = None
 
     @property
     def onnx(self) -> Path:
@@ -161,13 +164,18 @@ class TensorRTBuilder:
         """
         stop = threading.Event()
         with ThreadPoolExecutor(1, "tritongen-build") as pool:
-            build = pool.submit(lambda: self.define(job).build(progress, stop))
+            build = pool.submit(self._build, job, progress, stop)
             try:
                 return build.result()
             except BaseException:
                 stop.set()
                 _outlast(build)
                 raise
+
+    def _build(self, job: Job, progress: Progress, stop: threading.Event) -> Built:
+        if job.device is not None:
+            use_device(job.device)
+        return self.define(job).build(progress, stop)
 
     def define(self, job: Job) -> Definition:
         """Everything up to the build itself.

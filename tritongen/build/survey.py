@@ -34,6 +34,7 @@ class Wanted:
         capabilities: the GPUs that a plan of TensorRT-RTX is for; none for all that it knows.
         reasons: why it is built, as clauses about the plan; empty where it is good as it is.
         elsewhere: why it cannot be built on this machine; empty where it can.
+        device: the GPU of this machine that it is built on; None where there is none, or none is needed.
     """
 
     recipe: PlanRecipe
@@ -44,6 +45,7 @@ class Wanted:
     capabilities: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     elsewhere: str = ""
+    device: Device | None = None
 
     @property
     def manifest(self) -> Path:
@@ -102,7 +104,7 @@ def survey(
     kind: str,
     *,
     version: str = "",
-    device: Device | None = None,
+    devices: Sequence[Device] = (),
     capabilities: tuple[str, ...] = (),
     force: bool = False,
 ) -> tuple[Wanted, ...]:
@@ -113,7 +115,7 @@ def survey(
         recipes: by model.
         kind: `tensorrt` or `tensorrt-rtx`.
         version: that of TensorRT-RTX here, which alone loads its plans; empty where it is not known. Plans of TensorRT are the release's.
-        device: the GPU of this machine, for `tensorrt`; None where there is none.
+        devices: the GPUs of this machine, for `tensorrt`: a plan is built on the first that loads it.
         capabilities: for `tensorrt-rtx`, the GPUs to build for.
         force: build what is good, too.
 
@@ -121,7 +123,7 @@ def survey(
     """
     listed = (wanted for model in recipes.values() for recipe in model for wanted in _wanted(root, recipe, kind, capabilities))
     try:
-        return tuple(_judged(wanted, version, device, force=force) for wanted in listed)
+        return tuple(_judged(wanted, version, devices, force=force) for wanted in listed)
     except OSError as error:
         raise RepositoryError([disk_problem(error, "read")]) from error
 
@@ -171,16 +173,27 @@ def _wanted(root: Path, recipe: PlanRecipe, kind: str, capabilities: tuple[str, 
         yield Wanted(recipe, plan, root / recipe.model / str(recipe.version) / plan.name, artifacts, kind)
 
 
-def _judged(wanted: Wanted, version: str, device: Device | None, *, force: bool) -> Wanted:
-    here = device.compute_capability if device else ""
-    meant = wanted.plan.compute_capability
-    elsewhere = (
-        f"it is for a GPU of compute capability {meant}, and this one has {here}" if wanted.kind == TENSORRT and meant and here and meant != here else ""
-    )
-    reasons = tuple(_reasons(wanted, version, "" if elsewhere else here))
+def _judged(wanted: Wanted, version: str, devices: Sequence[Device], *, force: bool) -> Wanted:
+    device, elsewhere = _choose(wanted, devices) if wanted.kind == TENSORRT else (None, "")
+    reasons = tuple(_reasons(wanted, version, device.compute_capability if device else ""))
     if not reasons and force and not elsewhere:
         reasons = ("is built again, since --force is given",)
-    return dataclasses.replace(wanted, reasons=reasons, elsewhere=elsewhere)
+    return dataclasses.replace(wanted, reasons=reasons, elsewhere=elsewhere, device=device)
+
+
+def _choose(wanted: Wanted, devices: Sequence[Device]) -> tuple[Device | None, str]:
+    """The first GPU that loads the plan, or why none of those that are here does; neither where there is none at all."""
+    numbers, meant = wanted.recipe.gpus, wanted.plan.compute_capability
+    serving = [device for device in devices if not numbers or device.number in numbers]
+    if devices and not serving:
+        here = "the only one here has number 0" if len(devices) == 1 else f"those here have numbers 0 to {len(devices) - 1}"
+        return None, f"instances name GPU {', '.join(map(str, numbers))}, and {here}"
+    device = next((device for device in serving if not meant or device.compute_capability == meant), None)
+    if device is None and serving:
+        capabilities = capability_text(_ordered([each.compute_capability for each in serving]))
+        have = f"this one has {capabilities}" if len(serving) == 1 else f"those that serve the model here have {capabilities}"
+        return None, f"it is for a GPU of compute capability {meant}, and {have}"
+    return device, ""
 
 
 def _reasons(wanted: Wanted, version: str, compute_capability: str) -> Iterator[str]:
@@ -196,7 +209,7 @@ def _reasons(wanted: Wanted, version: str, compute_capability: str) -> Iterator[
     if manifest is None:
         yield "has no manifest, so that nobody knows what it was built from"
         return
-    release = wanted.recipe.target if wanted.kind == TENSORRT else None
+    release = wanted.recipe.release if wanted.kind == TENSORRT else ""
     loader = LoadedBy(release, tensorrt=version, compute_capability=compute_capability, kind=wanted.kind)
     yield from stale(manifest, wanted.recipe, wanted.plan, loader)
     asked = capability_text(wanted.capabilities)

@@ -89,6 +89,6 @@ def command(target: Path, models: tuple[str, ...], force: bool, dry_run: bool, k
     if any(outcome.state is State.WANTED for outcome in building.outcomes):
         return 1
     if building.unserved:
-        hint = "add its compute capability to tensorrt.build.compute_capabilities in the spec, and render again"
+        hint = "add its compute capability to tensorrt.build.compute_capabilities, or its number to instances.gpus in the spec, and render again"
         raise EnvironmentProblem("; ".join(building.unserved), hint=hint)
     return 0

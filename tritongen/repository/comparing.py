@@ -100,7 +100,7 @@ def why_left_out(folder: Path, artifacts: Path, path: PurePosixPath, entry: Entr
         return ""
     manifest = _manifest_of(folder / path, artifacts, wanted)
     if manifest is not None and wanted.recipe is not None and wanted.plan is not None:
-        reasons = stale(manifest, wanted.recipe, wanted.plan, LoadedBy(wanted.recipe.target))
+        reasons = stale(manifest, wanted.recipe, wanted.plan, LoadedBy(wanted.recipe.release))
         return f"is stale, and left out until it is built again: it {'; it '.join(reasons)}" if reasons else ""
     if stamp is not None and _sources(stamp.artifacts) == _sources(
         {name: content_sha256(file) for name, file in entry.artifacts.items() if not isinstance(file, KeptFile)}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tritongen.diagnostics import Location
 from tritongen.manifest import Builder
 from tritongen.recipe import SCRIPT
-from tritongen.releases import same_version
+from tritongen.releases import same_version, tensorrt_major_of
 from tritongen.repository import artifacts_beside
 from tritongen.rules.context import BuiltPlan, ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
@@ -42,16 +42,16 @@ def _place(context: ModelContext, path: str) -> Location:
 
 def _another_tensorrt(context: ModelContext) -> Iterator[Finding]:
     for path, plan in context.plans.items():
-        release = context.server.release or (plan.recipe.target if plan.recipe is not None else None)
+        release = context.server.release.name if context.server.release else plan.recipe.release if plan.recipe is not None else ""
         version = plan.header.version if plan.header is not None and plan.header.kind == TENSORRT else ""
         # A manifest that names another version than the file itself is not about this file.
         told = plan.manifest if plan.manifest is not None and plan.manifest.builder.tensorrt == (version or plan.manifest.builder.tensorrt) else None
         version = version or (told.builder.tensorrt if told is not None and told.builder.kind == TENSORRT else "")
         later_too = told is not None and bool(told.options.get("version_compatible"))
         reason = other_tensorrt(version, LoadedBy(release), later_too=later_too, built_in=told.builder.release if told is not None else "")
-        if not reason or release is None:
+        if not reason:
             continue
-        unknown = told is None and version.split(".")[0] == release.least_tensorrt.split(".")[0]
+        unknown = told is None and int(version.split(".")[0]) == tensorrt_major_of(release)
         yield Finding(
             f"{path} {reason}",
             _key(context, path),

@@ -15,7 +15,6 @@ from tritongen import __version__
 from tritongen.build import (
     Builder,
     Building,
-    Device,
     Job,
     Library,
     Outcome,
@@ -23,7 +22,7 @@ from tritongen.build import (
     State,
     TensorRTBuilder,
     Wanted,
-    find_device,
+    find_devices,
     load_library,
 )
 from tritongen.build.libraries import installed_version
@@ -97,11 +96,11 @@ def build_plans(target: Path, request: Request, audience: Audience) -> Building:
     root, recipes, findings, notes = _recipes(target, request)
     audience.rendered(findings, notes)
     recipes = _chosen(recipes, request.models, root)
-    device = find_device() if request.kind == TENSORRT else None
+    devices = find_devices() if request.kind == TENSORRT else ()
     version = installed_version(request.kind) if request.kind == TENSORRT_RTX else ""
-    wanted = survey(root, recipes, request.kind, version=version, device=device, capabilities=request.capabilities, force=request.force)
+    wanted = survey(root, recipes, request.kind, version=version, devices=devices, capabilities=request.capabilities, force=request.force)
     outcomes = []
-    workshop = _open(request, wanted, device, root)
+    workshop = _open(request, wanted, root)
     for each in wanted:
         # A spec was rendered just now, or, of a dry run, is not what lies there: then only what is built is looked at.
         outcome = _idle(each, request)
@@ -158,7 +157,7 @@ def _idle(wanted: Wanted, request: Request) -> Outcome | None:
     return Outcome(wanted, State.WANTED) if request.dry_run else None
 
 
-def _open(request: Request, wanted: Sequence[Wanted], device: Device | None, root: Path) -> Workshop | None:
+def _open(request: Request, wanted: Sequence[Wanted], root: Path) -> Workshop | None:
     """What builds; None where there is nothing to build. Raises EnvironmentProblem where it cannot build what is wanted."""
     here = [each for each in wanted if each.reasons and not each.elsewhere]
     if request.dry_run or not here:
@@ -168,14 +167,14 @@ def _open(request: Request, wanted: Sequence[Wanted], device: Device | None, roo
     if request.kind == TENSORRT_RTX:
         _check_capabilities(request, here, library)
     if request.kind == TENSORRT:
-        if device is None:
+        if any(each.device is None for each in here):
             raise EnvironmentProblem(
                 "there is no GPU here, and TensorRT builds a plan on the GPU that it is for",
                 hint=f"{script}, or this command on a machine with such a GPU; `--with tensorrt-rtx` tries a build without one",
             )
         for each in here:
             _check_release(each.recipe, library, script)
-    return Workshop(TensorRTBuilder(library), device)
+    return Workshop(TensorRTBuilder(library))
 
 
 def _check_capabilities(request: Request, wanted: Sequence[Wanted], library: Library) -> None:
@@ -195,7 +194,7 @@ def _check_capabilities(request: Request, wanted: Sequence[Wanted], library: Lib
 
 def _check_release(recipe: PlanRecipe, library: Library, script: str) -> None:
     """Raise EnvironmentProblem where the release will not load what this library builds."""
-    reason = other_tensorrt(library.version, LoadedBy(recipe.target), later_too=recipe.version_compatible)
+    reason = other_tensorrt(library.version, LoadedBy(recipe.release), later_too=recipe.version_compatible)
     if reason:
         version = recipe.target.tensorrt if recipe.target else None
         exact = version if version and version.count(".") == _PARTS - 1 else f"{version}.*"
@@ -206,15 +205,14 @@ def _check_release(recipe: PlanRecipe, library: Library, script: str) -> None:
 class Workshop:
     """Builds plans with one builder, and writes them."""
 
-    def __init__(self, builder: Builder, device: Device | None) -> None:
+    def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._device = device
 
     def make(self, wanted: Wanted, progress: Progress) -> Outcome:
         """Build a plan and put it in place, with its manifest; what stands against it is in the outcome."""
         begun = time.perf_counter()
         try:
-            built = self._builder.build(Job(wanted.recipe, wanted.artifacts, wanted.capabilities, _content(wanted.timing_cache)), progress)
+            built = self._builder.build(Job(wanted.recipe, wanted.artifacts, wanted.capabilities, _content(wanted.timing_cache), wanted.device), progress)
             if problem := _replaced(wanted):
                 return Outcome(wanted, State.FAILED, time.perf_counter() - begun, problems=(problem,))
             for path in (wanted.path, wanted.manifest):
@@ -233,7 +231,7 @@ class Workshop:
         return Outcome(wanted, State.BUILT, time.perf_counter() - begun, built.plan.nbytes, built.notes)
 
     def _built_by(self, wanted: Wanted) -> BuiltBy:
-        library, device = self._builder.library, self._device
+        library, device = self._builder.library, wanted.device
         if device is None:
             return BuiltBy(library.kind, library.version, compute_capability=capability_text(wanted.capabilities), tritongen=__version__)
         return BuiltBy(
@@ -243,6 +241,7 @@ class Workshop:
             compute_capability=device.compute_capability,
             gpu=device.name,
             driver=device.driver,
+            release=wanted.recipe.release,
             tritongen=__version__,
         )
 

@@ -22,7 +22,6 @@ from running import A10G, H100, ONNX, Site, recipe, shells
 
 import tritongen.manifest
 from tritongen.recipe import PlanFile, Profile, Span
-from tritongen.releases import find_release
 from tritongen.repository import read_stamp
 from tritongen.staleness import LoadedBy, stale
 
@@ -54,7 +53,7 @@ def test_python_reads_the_manifest_that_the_shell_wrote(site):
     manifest = site.manifest()
     assert manifest.sha256 == hashlib.sha256(site.plan().read_bytes()).hexdigest()
     assert manifest.builder == tritongen.manifest.Builder("tensorrt", "10.13.2.6", "13.0.1", "9.0", 'NVIDIA H100, "80" GB\\HBM3', "580.65.06", "25.08", "0.1.0")
-    loader = LoadedBy(find_release("25.08"), compute_capability="9.0")
+    loader = LoadedBy("25.08", compute_capability="9.0")
     assert stale(manifest, wanted, wanted.plans[0], loader) == ()
     assert stale(manifest, dataclasses.replace(wanted, tf32=False), wanted.plans[0], loader) == ("was built with TF32 on, and off is asked for",)
     # And the shell reads what Python writes.
