@@ -93,6 +93,14 @@ def mlp(path: Path, *, batch: str | int = "N", features: int = 8, outputs: int =
     return save(path, nodes, [("x", TensorProto.FLOAT, [batch, features])], [("y", TensorProto.FLOAT, [batch, outputs])], weights)
 
 
+def running_total(path: Path) -> Path:
+    """A sequence's total: `x` and `before`, four each, → `after`, their sum, and `y`, the same times the control `START`."""
+    four, one = ["N", 4], ["N", 1]
+    nodes = [helper.make_node("Add", ["x", "before"], ["after"]), helper.make_node("Mul", ["after", "START"], ["y"])]
+    inputs = [("x", TensorProto.FLOAT, four), ("START", TensorProto.FLOAT, one), ("before", TensorProto.FLOAT, four)]
+    return save(path, nodes, inputs, [("y", TensorProto.FLOAT, four), ("after", TensorProto.FLOAT, four)])
+
+
 def save(
     path: Path,
     nodes: list[onnx.NodeProto],

@@ -5,11 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import models
+import networks
 import numpy as np
 import pytest
 import ragged
 import tritonclient.grpc as grpcclient
+from onnx import TensorProto, helper
 
+import tritongen
 from tritongen.server import start
 
 pytestmark = pytest.mark.server
@@ -74,3 +77,38 @@ def test_a_state_without_an_initial_one_starts_as_zeros(send):
 def test_growable_memory_is_refused_with_the_reason(server):
     assert server.models["growable"] == "UNAVAILABLE"
     assert "use_growable_memory" in server.reasons["growable"]
+
+
+SPEC = """version: 1
+models:
+  - name: total
+    source: m.onnx
+    config:
+      output: [{name: after}]
+      sequence_batching:
+        max_sequence_idle_microseconds: 60000000
+        control_input: [{name: START, control: [{kind: CONTROL_SEQUENCE_START, fp32_false_true: [0, 1]}]}]
+        state: [{input_name: before, output_name: after, data_type: TYPE_FP32, dims: [4]}]
+  - name: warmed
+    source: n.onnx
+    batching: {max: 2}
+    config:
+      sequence_batching:
+        max_sequence_idle_microseconds: 60000000
+        control_input: [{name: START, control: [{kind: CONTROL_SEQUENCE_START, fp32_false_true: [0, 1]}]}]
+"""
+
+
+def test_a_spec_with_controls_and_states_becomes_a_model_that_has_them(tmp_path):
+    networks.running_total(tmp_path / "m.onnx")
+    four, one = ["N", 4], ["N", 1]
+    inputs = [("x", TensorProto.FLOAT, four), ("START", TensorProto.FLOAT, one)]
+    networks.save(tmp_path / "n.onnx", [helper.make_node("Add", ["x", "START"], ["y"])], inputs, [("y", TensorProto.FLOAT, four)])
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    ones = np.ones((1, 4), np.float32)
+    with tritongen.serve(tmp_path / "spec.yaml", http_port=0, grpc_port=0, metrics_port=0) as server, tritongen.Client(server.grpc_url) as client:
+        with client.sequence("total") as sequence:
+            answers = [sequence.infer(x=ones) for _ in range(3)]
+        assert [(answer["after"][0, 0], answer["y"][0, 0]) for answer in answers] == [(1, 1), (2, 0), (3, 0)]
+        with client.sequence("warmed") as sequence:
+            assert [sequence.infer(x=ones)["y"][0, 0] for _ in range(2)] == [2, 1]

@@ -25,6 +25,7 @@ from tritongen.render.precision import judge_precision
 from tritongen.render.profiles import plan_profiles, sizes_key
 from tritongen.render.ragged import add_ragged, as_requested, ragged_feeds
 from tritongen.render.scheduling import add_scheduling, few_sizes
+from tritongen.render.sequences import check_sequences, leave_out_filled
 from tritongen.render.tensors import Sizes, add_tensors, check_symbols, concrete_sizes, inferred_remarks, shapes_hint
 from tritongen.render.threads import add_threads
 from tritongen.render.versions import add_versions
@@ -105,6 +106,8 @@ def compile_model(
     batching = unbatched(model, _decide(model, signature, findings), findings)
     config = ModelConfig(name=model.name, platform=backend.platform, backend=backend.name, max_batch_size=batching.max_batch_size)
     typed = add_tensors(config, signature, batching, backend, release, findings)
+    filled = leave_out_filled(config, model)
+    check_sequences(model, signature, findings)
     add_ragged(config, model, graph, batching, findings)
     add_optional_inputs(config, model, graph, backend, findings)
     sizes = _sizes(model, signature, batching, samples, findings)
@@ -112,7 +115,7 @@ def compile_model(
         given = {name: each for name, each in sizes.items() if name not in model.known_shapes or name in model.shapes}
         check_symbols(signature, batching, given, findings)
     profiles = plan_profiles(model, signature, batching, sizes, target.release_name, findings)
-    remarks = [*_remarks(batching), *typed, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
+    remarks = [*_remarks(batching), *typed, *filled, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
     add_instances(config, model, server, len(profiles), findings)
     judge_precision(model, release, findings)
     add_accelerator(config, model, signature, batching, sizes, target, digest, findings)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tritongen.batching import Batching
 from tritongen.render.findings import Findings
+from tritongen.render.sequences import filled_tensors
 from tritongen.render.tensors import Sizes, item_dims
 from tritongen.samples import SAMPLES_PARAMETER, Array, Feed, raw_bytes
 from tritongen.signature import Signature
@@ -29,6 +30,15 @@ def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, siz
         findings.advice("TG140", ("config", OVERLAID), message, consequence=consequence, hint="try them on a server that may end")
         return ()
     if asked == ():
+        return ()
+    if filled_tensors(model).states:
+        if asked != "auto":
+            findings.idle(
+                ("warmup",),
+                "warmup has no effect: a model with states is not warmed up",
+                consequence="a warmup belongs to no sequence, and so Triton has no state for it",
+                hint="remove warmup, and send a first sequence before clients do",
+            )
         return ()
     wanted = batching.warmed if asked == "auto" else tuple(asked)
     if asked != "auto" and batching.max_batch_size == 0 and wanted != (1,):
@@ -67,6 +77,7 @@ def add_warmup(
 ) -> dict[PurePosixPath, bytes]:
     """Write one `model_warmup` sample for each size and return the data files they need, by path in the model's folder.
 
+    Controls of sequences are in them, though no input is: a warmup passes the sequence batcher by (message ModelWarmup of model_config.proto).
     Zeros where no value was given: Triton's own `random_data` is random *bytes*, NaN and out-of-range indices included.
     """
     files: dict[PurePosixPath, bytes] = {}
@@ -75,11 +86,12 @@ def add_warmup(
             # Tensor names may hold characters that file names may not.
             files[PurePosixPath("warmup", f"input{index}")] = raw_bytes(value, signature.input(name).dtype)
     names = {name: f"input{index}" for index, name in enumerate(sorted(values))}
+    types = {declared.name: declared.data_type for declared in config.input}
     for size in warmed:
         sample = config.model_warmup.add(name=f"batch {size}", batch_size=size)
         for tensor in signature.inputs:
             item = sample.inputs[tensor.name]
-            item.data_type = next(declared.data_type for declared in config.input if declared.name == tensor.name)
+            item.data_type = types.get(tensor.name, tensor.dtype.config_value)
             item.dims.extend(sizes[tensor.name].usual or (1,))
             if tensor.name in names:
                 item.input_data_file = names[tensor.name]
@@ -95,7 +107,7 @@ def follow_inputs(config: Any, model: ModelSpec) -> None:
     types = {tensor.name: tensor.data_type for tensor in config.input}
     for sample in config.model_warmup:
         for name, item in sample.inputs.items():
-            item.data_type = types[name]
+            item.data_type = types.get(name, item.data_type)
 
 
 def add_samples(config: Any, values: Mapping[str, Array]) -> None:

@@ -107,8 +107,11 @@ def _inputs(context: ModelContext) -> Iterator[tuple[int, Any, list[str], list[s
     served = interface(context)
     if served is None or not served.inputs:
         return
-    known = {tensor.name for tensor in served.inputs}
+    sequences = context.config.sequence_batching
+    known = {tensor.name for tensor in (*served.inputs, *sequences.control_input)} | {state.input_name for state in sequences.state}
     required = [tensor.name for tensor in served.inputs if not tensor.optional]
+    if context.is_onnx or context.is_plan:
+        required += [tensor.name for tensor in sequences.control_input if tensor.name not in required]
     for index, sample in run_samples(context):
         yield index, sample, sorted(name for name in sample.inputs if name not in known), [name for name in required if name not in sample.inputs]
 
@@ -137,7 +140,8 @@ def _lacking(context: ModelContext) -> Iterator[Finding]:
         if unknown or not missing:
             continue
         assert served is not None
-        examples = " ".join(_example(inputs[name]) for name in missing if name in inputs)
+        controls = {tensor.name: tensor for tensor in context.config.sequence_batching.control_input}
+        examples = " ".join(_example(inputs[name]) if name in inputs else _control_example(controls[name]) for name in missing if name in inputs | controls)
         yield Finding(
             f"{title(sample, index)} has no value for {', '.join(missing)}", ("model_warmup", index), f"add {examples}" if examples else "add every input"
         )
@@ -145,7 +149,18 @@ def _lacking(context: ModelContext) -> Iterator[Finding]:
 
 def _example(tensor: Tensor) -> str:
     dims = [1 if dim == -1 else dim for dim in tensor.dims]
-    return f'`inputs {{ key: "{tensor.name}" value {{ data_type: {tensor.type_name} dims: {dims} zero_data: true }} }}`'
+    return _written(tensor.name, tensor.type_name, dims)
+
+
+def _control_example(tensor: Any) -> str:
+    """Of a control tensor: one value of the type of what it says."""
+    types = {"int32_false_true": "TYPE_INT32", "fp32_false_true": "TYPE_FP32", "bool_false_true": "TYPE_BOOL"}
+    given = next((name for control in tensor.control for field, name in types.items() if getattr(control, field)), "")
+    return _written(tensor.name, given or next((DataType.Name(control.data_type) for control in tensor.control if control.data_type), "..."), [1])
+
+
+def _written(name: str, data_type: str, dims: list[int]) -> str:
+    return f'`inputs {{ key: "{name}" value {{ data_type: {data_type} dims: {dims} zero_data: true }} }}`'
 
 
 def _values(context: ModelContext) -> Iterator[Finding]:
@@ -249,7 +264,8 @@ RULES: tuple[Rule, ...] = (
         "warmup-lacks-an-input",
         Consequence.REFUSED,
         "A warmup sample gives every input that is not optional.",
-        "'missing required input(s)' (core/src/infer_request.cc; tried on 24.10). Control tensors of sequences are added by Triton.",
+        "'missing required input(s)' (core/src/infer_request.cc; tried on 24.10). Control tensors of sequences are among them, since a warmup "
+        "passes the sequence batcher by: without one, a model of the onnxruntime backend fails with 'Missing Input' and is not loaded (tried on 24.10).",
         'input [ { name: "x" ... }, { name: "z" ... } ]\nmodel_warmup [ { batch_size: 1 inputs { key: "x" value { ... } } } ]',
         'input [ { name: "x" ... }, { name: "z" ... } ]\nmodel_warmup [ { batch_size: 1 inputs { key: "x" value { ... } } inputs { key: "z" value { '
         "... } } } ]",

@@ -116,7 +116,8 @@ class ModelSpec(
         why="for a model with operators of your own; Triton refuses it without their library",
     )
     config: Mapping[str, Any] = setting(
-        "Settings that have no key here, in the field names of Triton's ModelConfig. Laid over what was derived; it wins.",
+        "Settings that have no key here, in the field names of Triton's ModelConfig. Laid over what was derived; it wins."
+        " Controls and states of sequence_batching are then no inputs and outputs of requests.",
         default_factory=dict,
         sets="any field of ModelConfig but those that a key above derives",
         why="for the rare fields; an unknown field or a value of another type is refused at its place",
