@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from pydantic_core import PydanticCustomError
 
 from tritongen.spec.strict import Forms, Strict, setting
-from tritongen.spec.values import INT64_MAX, describe, problem, raise_all
+from tritongen.spec.values import INT32_MAX, describe, problem, raise_all
 
 BatchInputKind = Literal[
     "batch_element_count",
@@ -31,7 +31,7 @@ def _check_dim(value: int) -> int:
     return value
 
 
-RequestDims = Annotated[tuple[Annotated[int, Field(strict=True, ge=-1, le=INT64_MAX), AfterValidator(_check_dim)], ...], Field(min_length=1)]
+RequestDims = Annotated[tuple[Annotated[int, Field(strict=True, ge=-1, le=INT32_MAX), AfterValidator(_check_dim)], ...], Field(min_length=1)]
 """Dims of one request, without the batch dimension: sizes, or -1."""
 
 

@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from tritongen.spec.strict import Forms, Strict, setting
 from tritongen.spec.values import (
-    INT64_MAX,
+    INT32_MAX,
     Dims,
     describe,
     problem,
@@ -67,7 +67,7 @@ def _shape_forms(value: object) -> object:
     if isinstance(value, list | tuple):
         if not value:
             raise problem("the list of dimensions is empty", hint="give each dimension, or leave the tensor out")
-        dims = whole_numbers(value, most=INT64_MAX)
+        dims = whole_numbers(value, most=INT32_MAX)
         return {"min": dims, "opt": dims, "max": dims}
     if not isinstance(value, Mapping | ShapeRange):
         raise problem(
@@ -78,6 +78,6 @@ def _shape_forms(value: object) -> object:
     return value
 
 
-_DIMS_SCHEMA: JsonSchemaValue = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1, "maximum": INT64_MAX}}
+_DIMS_SCHEMA: JsonSchemaValue = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1, "maximum": INT32_MAX}}
 
 ShapeField = Annotated[ShapeRange, BeforeValidator(_shape_forms), Forms(lambda full: [_DIMS_SCHEMA, full])]

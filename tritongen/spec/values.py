@@ -104,8 +104,8 @@ Count32 = Annotated[int, Field(strict=True, ge=1, le=UINT32_MAX)]
 VersionNumber = Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)]
 """A version folder's name: Triton ignores folders that start with 0 and parses the others as int64."""
 
-Dims = Annotated[tuple[Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)], ...], Field(min_length=1)]
-"""Dimensions without the batch dimension, each at least 1: Triton refuses 0 in `dims`."""
+Dims = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+"""Dimensions without the batch dimension, each at least 1, as Triton refuses 0 in `dims`, and at most 2**31-1, as TensorRT takes none above."""
 
 
 def _check_name(value: str) -> str:
