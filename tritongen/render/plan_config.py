@@ -23,12 +23,15 @@ Ranges = Sequence[tuple[int, int]]
 
 
 def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Sequence[Profile], sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    """Say what in the config lies outside the plan: profiles that it has not, dims of inputs and warmup samples of sizes that its profiles do not take.
+    """Say what in the config lies outside the plan: devices that it is not built for, profiles that it has not, dims of inputs and warmup samples of sizes that its profiles do not take.
 
     `profiles`: those of the plan; none where it needs none. `sizes`: of every input whose variable dimensions are known; where one is missing, the profiles are
     not known, and that is an error of its own.
     """
-    if model.backend != "tensorrt" or model.ragged is not None or any(tensor.name not in sizes for tensor in signature.inputs):
+    if model.backend != "tensorrt":
+        return
+    _check_devices(config, model, findings)
+    if model.ragged is not None or any(tensor.name not in sizes for tensor in signature.inputs):
         return
     _check_numbers(config, model, max(len(profiles), 1), findings)
     inputs = {tensor.name: tensor for tensor in signature.inputs}
@@ -38,6 +41,32 @@ def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Se
     _check_inputs(config, model, ranges, findings)
     if OVERLAID in model.config:
         _check_samples(config, ranges, findings)
+
+
+def plan_dla(config: Any) -> int | None:
+    """The deep learning accelerator that the plan of a model is built for: that of its copies; None for the GPU."""
+    return next((device.device_id for group in config.instance_group for device in group.secondary_devices), None)
+
+
+def _check_devices(config: Any, model: ModelSpec, findings: Findings) -> None:
+    """Say where copies are to run on several devices: a model has one plan for them all."""
+    dla = plan_dla(config)
+    for index, group in enumerate(config.instance_group):
+        own = next((device.device_id for device in group.secondary_devices), None)
+        if own != dla:
+            overlaid = is_overlaid(model)
+            findings.error(
+                "TG127",
+                ("config", "instance_group", index) if overlaid else ("instances", index),
+                f"these copies are to run on {_device(own)}, and others of the model on {_device(dla)}",
+                consequence="the model has one plan, which is built for one of them",
+                hint=f"give every group the same {'secondary_devices' if overlaid else 'dla'}, or make a model of its own for each device",
+            )
+            return
+
+
+def _device(dla: int | None) -> str:
+    return "the GPU alone" if dla is None else f"deep learning accelerator {dla}"
 
 
 def _numbers(group: Any) -> Iterator[int]:

@@ -46,6 +46,7 @@ def narrows_floats(model: ModelSpec, release: str) -> bool:
 
 def judge_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:
     """Say where a model's reduced precision is not there, needs more than the spec gives, or is not looked at any more."""
+    _say_idle_dla(model, release, findings)
     if model.precision in ("fp32", "tf32") or is_converted(model) or release is None or "tensorrt" not in (model.backend, model.accelerator):
         return
     if model.precision == "bf16":
@@ -92,6 +93,22 @@ def _say_typed(model: ModelSpec, release: Release, findings: Findings) -> None:
         consequence="the model most likely runs in the types of its file",
         hint=f"convert the ONNX file to {model.precision} and write precision: fp32, or use a release up to 26.05",
     )
+
+
+def _say_idle_dla(model: ModelSpec, release: Release | None, findings: Findings) -> None:
+    """Say that the file decides whether an accelerator computes anything, where the spec does not convert it and the release has no flags to do so."""
+    if model.backend != "tensorrt" or model.precision not in ("fp32", "tf32") or release is None or heeds_precision_mode(release):
+        return
+    for index, group in enumerate(model.instances):
+        if group.dla is not None:
+            findings.advice(
+                "TG112",
+                ("instances", index, "dla"),
+                f"release {release.name} has TensorRT {release.tensorrt_text}, which takes precision from the model's own types, and a deep learning accelerator"
+                " computes in FP16 and INT8 only",
+                consequence="what is FP32 in the file runs on the GPU, or the build fails",
+                hint="write precision: fp16, or bring a file that is FP16 or quantized already",
+            )
 
 
 def judge_agreement(model: ModelSpec, found: Comparison, findings: Findings, *, waived: bool = False) -> None:

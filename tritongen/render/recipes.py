@@ -9,6 +9,7 @@ from tritongen.recipe import TYPED_SINCE, PlanFile, PlanRecipe
 from tritongen.render.compile import Compiled
 from tritongen.render.entry import SOURCE_NAME, ModelFiles
 from tritongen.render.placement import placed_groups
+from tritongen.render.plan_config import plan_dla
 from tritongen.render.plans import plan_name
 from tritongen.rewrite import PRECISIONS
 from tritongen.spec import ModelSpec
@@ -38,7 +39,7 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
     model = compiled.model
     build, folder = model.tensorrt.build, _artifact_folder(model, version)
     release = target.known_release
-    dla = next((group.dla for group in model.instances if group.dla is not None), None)
+    dla = plan_dla(compiled.config)
     return PlanRecipe(
         model=model.name,
         version=version,

@@ -23,7 +23,7 @@ def groups(text):
             [],
         ),
         (
-            "backend: tensorrt\ninstances: {kind: gpu, dla: 1}",
+            "backend: tensorrt\nprecision: fp16\ninstances: {kind: gpu, dla: 1}",
             "{ kind: KIND_GPU count: 1 secondary_devices: [ { kind: KIND_NVDLA device_id: 1 } ] }",
             [],
         ),

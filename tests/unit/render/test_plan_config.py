@@ -64,3 +64,25 @@ def test_fixed_sizes_of_the_model_are_the_plans_and_the_place_is_the_overlays_ow
 
 def test_profiles_that_are_not_known_are_not_counted():
     assert compiled("backend: tensorrt\ninstances: {kind: gpu, profiles: [1]}\ntensorrt: {profiles: [{batch: 1}, {batch: 2}]}", TEXT).codes == ["TG108"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "words"),
+    [
+        ("instances: [{kind: gpu, dla: 0}, {kind: gpu, dla: 1}]", "instances.1", "on deep learning accelerator 1, and others of the model on deep learning"),
+        ("instances: [{kind: gpu}, {kind: gpu, dla: 1}]", "instances.0", "on the GPU alone, and others of the model on deep learning accelerator 1"),
+        (
+            "config: {instance_group: [{kind: KIND_GPU, secondary_devices: [{kind: KIND_NVDLA, device_id: 0}]}, {kind: KIND_GPU}]}",
+            "config.instance_group.1",
+            "on the GPU alone, and others of the model on deep learning accelerator 0",
+        ),
+    ],
+)
+def test_copies_on_several_devices_have_no_plan_in_common(keys, place, words):
+    found = compiled(f"{RANGE}precision: fp16\n{keys}", TEXT).only("TG127")
+    assert (str(found.location), found.severity) == (place, Severity.ERROR)
+    assert words in found.message
+
+
+def test_copies_on_one_accelerator_may_be_in_several_groups():
+    assert compiled(f"{RANGE}precision: fp16\ninstances: [{{kind: gpu, dla: 1}}, {{kind: gpu, dla: 1, gpus: [0]}}]", TEXT).codes == []

@@ -12,7 +12,7 @@ ENTRIES = (
         Consequence.REFUSED,
         "The release's TensorRT knows the GPUs that a plan is to be built for, and they have what the build asks for.",
         "TensorRT 10.5 took Volta (7.0) away, 10.8 brought Blackwell (10.0 and above), 10.9 same_compute_capability; its release notes. ampere_plus is for 8.0 "
-        "and above. Jetson and Drive have two deep learning accelerators.",
+        "and above. Jetson and Drive have two deep learning accelerators, and a model has one plan, for one of them or for the GPU.",
         "Name GPUs that the release serves, and settings that they can build.",
         'triton: {release: "25.08"}\ntensorrt: {build: {compute_capabilities: ["7.0"]}}',
         'triton: {release: "25.08"}\ntensorrt: {build: {compute_capabilities: ["8.6"]}}',
