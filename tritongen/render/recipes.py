@@ -18,6 +18,9 @@ from tritongen.spec.target import Target
 _TYPED = frozenset({"fp32", "tf32", *PRECISIONS})
 """Precisions in which the types of the ONNX file are what is computed; to some of them it was converted."""
 
+_USUAL_LEVEL = 3
+"""TensorRT's own optimization level: a recipe that states it is one that leaves it out, and makes no plan stale."""
+
 
 def plan_recipes(compiled: Compiled, files: Mapping[int, ModelFiles], target: Target) -> tuple[PlanRecipe, ...]:
     """How the plans of each version are built; none for a model that is served from its ONNX file.
@@ -52,7 +55,7 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
         strongly_typed=model.precision in _TYPED and dla is None and (release is None or release.least_tensorrt_major >= TYPED_SINCE),
         tf32=model.precision != "fp32",
         workspace_bytes=build.max_workspace_size,
-        optimization_level=build.builder_optimization_level,
+        optimization_level=None if build.builder_optimization_level == _USUAL_LEVEL else build.builder_optimization_level,
         version_compatible=build.version_compatible,
         hardware_compatibility=build.hardware_compatibility,
         strip=build.strip_weights,

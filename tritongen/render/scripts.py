@@ -70,11 +70,10 @@ def judge_trtexec(recipes: Sequence[PlanRecipe], findings: Findings) -> None:
     for problem in dict.fromkeys(problem for recipe in recipes for problem in trtexec_options(recipe).problems):
         if problem.is_final:
             consequence = "the plan cannot be built: `tritongen build` is for TensorRT 10 and newer (release 24.05)"
-            findings.error("TG184", problem.key, problem.message, consequence=consequence, hint=problem.hint)
         else:
             consequence = f"{SCRIPT} builds the other plans, and fails for this one"
-            hint = f"build it on the GPU that serves it with `tritongen build`, or {problem.hint}"
-            findings.warning("TG184", problem.key, problem.message, consequence=consequence, hint=hint)
+        say = findings.error if problem.is_final else findings.warning
+        say("TG184", problem.key, problem.message, consequence=consequence, hint=problem.remedy)
 
 
 def build_script(recipes: Sequence[PlanRecipe], *, image: str, spec_name: str, tritongen_version: str) -> bytes:
@@ -120,6 +119,6 @@ def _scripted(recipe: PlanRecipe) -> _Scripted:
         recipe.fingerprint,
         json.dumps(recipe.build_options, sort_keys=True),
         told.options,
-        "; ".join(problem.message for problem in told.problems),
+        "; ".join(f"{problem.message}: {problem.remedy}" for problem in told.problems),
         " ".join(map(str, recipe.gpus)),
     )

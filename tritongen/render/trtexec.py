@@ -36,6 +36,11 @@ class Untold:
     hint: str
     is_final: bool
 
+    @property
+    def remedy(self) -> str:
+        """All that helps."""
+        return self.hint if self.is_final else f"build it on the GPU that serves it with `tritongen build`, or {self.hint}"
+
 
 @dataclass(frozen=True)
 class TrtexecOptions:

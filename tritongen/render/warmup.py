@@ -29,16 +29,16 @@ def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, siz
         consequence = "a warmup sample that fails while it executes can crash the whole server"
         findings.advice("TG140", ("config", OVERLAID), message, consequence=consequence, hint="try them on a server that may end")
         return ()
-    if asked == ():
-        return ()
-    if filled_tensors(model).states:
-        if asked != "auto":
-            findings.idle(
-                ("warmup",),
-                "warmup has no effect: a model with states is not warmed up",
-                consequence="a warmup belongs to no sequence, and so Triton has no state for it",
-                hint="remove warmup, and send a first sequence before clients do",
-            )
+    has_states = bool(filled_tensors(model).states)
+    if has_states and asked not in ("auto", ()):
+        findings.idle(
+            ("warmup",),
+            "warmup has no effect: a model with states is not warmed up",
+            consequence="a warmup belongs to no sequence, and so Triton has no state for it",
+            hint="remove warmup, and send a first sequence before clients do",
+        )
+    if has_states or asked == ():
+        _say_late_engine(model, findings)
         return ()
     wanted = batching.warmed if asked == "auto" else tuple(asked)
     if asked != "auto" and batching.max_batch_size == 0 and wanted != (1,):
@@ -66,6 +66,19 @@ def warmed_sizes(model: ModelSpec, signature: Signature, batching: Batching, siz
     else:
         findings.error("TG121", ("warmup",), message, hint=hint)
     return ()
+
+
+def _say_late_engine(model: ModelSpec, findings: Findings) -> None:
+    """Say who waits for TensorRT where nothing is warmed up."""
+    if model.accelerator == "tensorrt":
+        kept = model.onnxruntime.tensorrt.engine_cache
+        findings.advice(
+            "TG187",
+            ("warmup",),
+            "nothing is warmed up, so that TensorRT builds the model's engine when the first request comes",
+            consequence=f"the first client {'of a server whose engine cache is empty' if kept else 'after every start'} waits for the build, often for minutes",
+            hint="leave warmup out, so that the engine is there before the model is ready, or send a request before clients do",
+        )
 
 
 def _example(tensor: Any, batching: Batching) -> str:

@@ -308,16 +308,21 @@ def test_what_trtexec_cannot_be_told_is_said_and_the_rest_is_built(site):
     site.place(recipe("odd", profiles=(Profile({"a,b": Span((1,), (1,), (2,))}),)), recipe("m"))
     run = site.run()
     assert run.returncode == 1
-    assert "cannot be told the sizes of input 'a,b'; build it with tritongen build" in run.stderr
+    assert "cannot be told the sizes of input 'a,b': build it on the GPU that serves it with `tritongen build`, or give" in run.stderr
     assert site.plan("m").exists()
+
+
+USAGE = "Usage: build_plans.sh [--check] [--force] [REPOSITORY]; --help says more\n"
 
 
 @pytest.mark.parametrize(
     ("change", "arguments", "code", "words"),
     [
-        (None, ["--check", "--fast"], 2, "there is no option --fast"),
-        (None, ["a", "b"], 2, "one repository at most"),
-        (None, ["not-there"], 3, "the repository not-there is not there"),
+        (None, ["--check", "--fast"], 2, f"error: there is no option --fast. {USAGE}"),
+        (None, ["--"], 2, f"error: there is no option --. {USAGE}"),
+        (None, ["a", "b"], 2, f"error: one repository at most, and 2 were given. {USAGE}"),
+        (None, [""], 2, f"error: the repository is an empty text. {USAGE}"),
+        (None, ["not-there"], 3, "error: the repository not-there is not there\n"),
         (
             {"TRTEXEC": "/no/trtexec"},
             [],
@@ -332,7 +337,9 @@ def test_wrong_use_is_said(site, change, arguments, code, words):
     site.place(recipe())
     run = site.run(*arguments)
     assert run.returncode == code
-    assert words in run.stderr
+    assert run.stderr.startswith("error: ")
+    assert words.removeprefix("error: ") in run.stderr
+    assert run.stderr.count("\n") == 1
 
 
 def test_help_is_the_head_of_the_script(site):

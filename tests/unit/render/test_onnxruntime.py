@@ -209,6 +209,20 @@ def test_whatever_makes_engines_others_gives_them_another_folder():
 
 
 @pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("", "the first client of a server whose engine cache is empty waits"),
+        ("onnxruntime: {tensorrt: {engine_cache: false}}", "the first client after every start waits"),
+    ],
+)
+def test_without_a_warmup_a_client_waits_for_the_engine(keys, words):
+    found = compiled(f"accelerator: tensorrt\nbatching: {{max: 8}}\nwarmup: none\n{keys}").only("TG187")
+    assert (str(found.location), found.severity) == ("warmup", Severity.ADVICE)
+    assert words in found.consequence
+    assert "TG187" not in compiled(f"accelerator: tensorrt\nbatching: {{max: 8}}\n{keys}").codes
+
+
+@pytest.mark.parametrize(
     ("instances", "devices", "words"),
     [
         ("{kind: cpu}", "[gpu:0]", "copies of kind cpu"),

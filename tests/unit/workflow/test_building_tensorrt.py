@@ -92,6 +92,13 @@ class TestTensorRT:
             ("wanted", ["was built with TensorRT 11.2.1.5 (release 26.09), and release 26.10 has 11.2.1 or newer, which of them is not known"])
         ]
 
+    def test_a_setting_that_is_tensorrts_own_makes_no_plan_stale(self, case):
+        (wanted,) = self.wanted(case)
+        Workshop(Carpenter()).make(wanted, None)
+        for level, reasons in (("3", ()), ("4", ("was built with optimization level none, and 4 is asked for",))):
+            case.spec(f", tensorrt: {{build: {{builder_optimization_level: {level}}}}}")
+            assert case.states("--dry-run") == [("wanted", [*reasons]) if reasons else ("good", [])]
+
     def test_a_render_keeps_it(self, case):
         (wanted,) = self.wanted(case)
         Workshop(Carpenter()).make(wanted, None)

@@ -1,4 +1,4 @@
-"""TG127 to TG129 and TG180 to TG186: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
+"""TG127 to TG129 and TG180 to TG187: settings of the onnxruntime and tensorrt backends, and memory, found by `tritongen render`."""
 
 from __future__ import annotations
 
@@ -111,5 +111,15 @@ ENTRIES = (
         "Leave dims out, which follow from the model and `shapes`, or write some that the plan takes.",
         "shapes: {x: {min: [1], opt: [8], max: [32]}}\nconfig: {input: [{name: x, dims: [33]}]}",
         "shapes: {x: {min: [1], opt: [8], max: [32]}}",
+    ),
+    CodeEntry(
+        "TG187",
+        "engine-built-by-a-client",
+        Consequence.SLOW,
+        "The TensorRT accelerator has its engine before the model is ready.",
+        "ONNX Runtime builds an engine in the first run that needs one. A warmup is such a run, while the model is loaded; without one it is a client's request.",
+        "Leave `warmup` out, or send a request before clients do.",
+        "accelerator: tensorrt\nwarmup: none",
+        "accelerator: tensorrt",
     ),
 )

@@ -516,7 +516,7 @@ plan() {
         return
     fi
     if [ -n "$problem" ]; then
-        fail "$why, and it cannot be built here: $problem; build it with tritongen build"
+        fail "$why, and it cannot be built here: $problem"
         return
     fi
     while [ "$1" != -- ]; do
@@ -549,6 +549,10 @@ usage() {
     sed -n 's/^# \{0,1\}//; 2,/^Exit codes/p' "$0"
 }
 
+wrong_usage() {
+    give_up 2 "$*. Usage: build_plans.sh [--check] [--force] [REPOSITORY]; --help says more"
+}
+
 while [ $# -gt 0 ]; do
     case $1 in
         --check) check=1 ;;
@@ -557,12 +561,13 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
-        -*) give_up 2 "there is no option $1; build_plans.sh --help lists those that there are" ;;
+        -*) wrong_usage "there is no option $1" ;;
+        '') wrong_usage "the repository is an empty text" ;;
         *) break ;;
     esac
     shift
 done
-[ $# -le 1 ] || give_up 2 "one repository at most, and $# were given"
+[ $# -le 1 ] || wrong_usage "one repository at most, and $# were given"
 
 case $0 in
     */*) artifacts=${0%/*} ;;
@@ -572,7 +577,7 @@ esac
 artifacts=$(CDPATH='' cd -- "$artifacts" && pwd -P && printf x) || give_up 3 "the folder of this script cannot be entered"
 artifacts=${artifacts%??}
 if [ $# -eq 1 ]; then
-    repository=$(CDPATH='' cd -- "$1" && pwd -P && printf x) || give_up 3 "the repository $1 is not there"
+    repository=$(CDPATH='' cd -- "$1" 2>/dev/null && pwd -P && printf x) || give_up 3 "the repository $1 is not there"
     repository=${repository%??}
 else
     repository=${artifacts%.artifacts}
