@@ -142,4 +142,4 @@ def test_an_input_that_trtexec_cannot_be_told_of_is_said_when_it_is_rendered(sit
     assert "input 'a,b'" in finding.message
     run = site.run()
     assert run.returncode == 1
-    assert "build it with tritongen build" in run.stderr
+    assert "build it on the GPU that serves it with `tritongen build`, or give the input another name" in run.stderr
