@@ -26,6 +26,8 @@ from tritongen.recipe import PlanRecipe
 if TYPE_CHECKING:
     import tensorrt
 
+_LISTEN_S = 0.2
+"""How long the thread that waits for a build does not look up: a signal that comes just before it begins to wait wakes nobody."""
 
 _REMEDIES = tuple(
     (re.compile(cause, re.IGNORECASE), hint)
@@ -162,17 +164,27 @@ class TensorRTBuilder:
 
         All of it is done in a thread of its own: raised inside a callback of the library, the log's included, an exception of Ctrl-C would end the process.
         """
-        stop = threading.Event()
+        begin, stop = threading.Event(), threading.Event()
         with ThreadPoolExecutor(1, "tritongen-build") as pool:
-            build = pool.submit(self._build, job, progress, stop)
+            build = None
             try:
+                build = pool.submit(self._build, job, progress, begin, stop)
+                begin.set()
+                while not wait([build], _LISTEN_S).done:
+                    pass
                 return build.result()
             except BaseException:
                 stop.set()
-                _outlast(build)
+                begin.set()
+                if build is not None:
+                    _outlast(build)
                 raise
 
-    def _build(self, job: Job, progress: Progress, stop: threading.Event) -> Built:
+    def _build(self, job: Job, progress: Progress, begin: threading.Event, stop: threading.Event) -> Built:
+        # Ctrl-C may come while the thread is started: a build that had begun by then would be one that nobody can stop.
+        begin.wait()
+        if stop.is_set():
+            raise KeyboardInterrupt
         if job.device is not None:
             use_device(job.device)
         return self.define(job).build(progress, stop)
@@ -212,7 +224,7 @@ def _outlast(build: Future[Built]) -> None:
     try:
         while not build.done():
             try:
-                wait([build])
+                wait([build], _LISTEN_S)
             except KeyboardInterrupt:
                 earlier = earlier or signal.signal(signal.SIGINT, signal.SIG_DFL)
     finally:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -251,6 +252,19 @@ def test_ctrl_c_stops_the_build_at_its_next_step(times, tmp_path):
     time.sleep(0.2)
     assert progress.steps == ended_at
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_while_a_build_is_started_begins_none(tmp_path, monkeypatch):
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *work, **more):
+            super().submit(*work, **more)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tritongen.build.builder.ThreadPoolExecutor", Interrupted)
+    path, progress = relu(tmp_path / "m.onnx"), Interrupting(0)
+    with pytest.raises(KeyboardInterrupt):
+        TensorRTBuilder(library()).build(Job(recipe(path, batches(1, 2, 4, 8)), tmp_path), progress)
+    assert progress.steps == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*Timing cache operations are no-ops:DeprecationWarning")
