@@ -171,7 +171,13 @@ def test_hardware_compatible_plans_run_on_more_gpus(level, gpu, good):
         # And at most that of the release after.
         ("11.1.0.106", "25.07", "", False, "was built with TensorRT 11.1.0.106, and release 25.07 has 10.11.0.33 or newer"),
         ("10.3.0.26", "25.07", "", False, "was built with TensorRT 10.3.0.26, and release 25.07 has 10.11.0.33 or newer"),
-        ("10.11.0.33", "25.07", "25.06", False, "was built with TensorRT 10.11.0.33 (release 25.06), and release 25.07 has 10.11.0.33 or newer, which of them is not known"),
+        (
+            "10.11.0.33",
+            "25.07",
+            "25.06",
+            False,
+            "was built with TensorRT 10.11.0.33 (release 25.06), and release 25.07 has 10.11.0.33 or newer, which of them is not known",
+        ),
         ("10.11.0.33", "25.07", "25.06", True, ""),
         ("", "25.08", "", False, ""),
         ("10.1", "", "", False, ""),

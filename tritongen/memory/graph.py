@@ -136,9 +136,7 @@ class _Graph:
     `lost`: tensors around it whose size is not known; `calls`: domain and name of functions that are not looked into.
     """
 
-    def __init__(
-        self, graph: onnx.GraphProto, float_bytes: int, lost: frozenset[str] = frozenset(), calls: frozenset[tuple[str, str]] = frozenset()
-    ) -> None:
+    def __init__(self, graph: onnx.GraphProto, float_bytes: int, lost: frozenset[str] = frozenset(), calls: frozenset[tuple[str, str]] = frozenset()) -> None:
         self._graph = graph
         self._float_bytes = float_bytes
         self._calls = calls

@@ -1,6 +1,6 @@
 """The final config of a plan, overlay included, held against the plan's profiles: what lies outside of them is refused by Triton while it loads the model.
 
-Source: tensorrt_backend/src/instance_state.cc, which maximizes the dims of every input over each profile of a copy and holds them against the profile's sizes, and
+Source: tensorrt_backend/src/instance_state.cc, which maximizes the dims of every input over each profile of a copy, holds them against the profile's sizes, and
 takes the first profile for a request that none fits.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tritongen.recipe import Profile
-from tritongen.render.findings import Findings, Key
+from tritongen.render.findings import Findings
 from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
@@ -23,7 +23,7 @@ Ranges = Sequence[tuple[int, int]]
 
 
 def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Sequence[Profile], sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    """Say what in the config lies outside the plan: devices that it is not built for, profiles that it has not, dims of inputs and warmup samples of sizes that its profiles do not take.
+    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims and warmup samples that these do not take.
 
     `profiles`: those of the plan; none where it needs none. `sizes`: of every input whose variable dimensions are known; where one is missing, the profiles are
     not known, and that is an error of its own.

@@ -104,8 +104,8 @@ def _say_idle_dla(model: ModelSpec, release: Release | None, findings: Findings)
             findings.advice(
                 "TG112",
                 ("instances", index, "dla"),
-                f"release {release.name} has TensorRT {release.tensorrt_text}, which takes precision from the model's own types, and a deep learning accelerator"
-                " computes in FP16 and INT8 only",
+                f"release {release.name} has TensorRT {release.tensorrt_text}, which takes precision from the model's own types, and a deep learning "
+                "accelerator computes in FP16 and INT8 only",
                 consequence="what is FP32 in the file runs on the GPU, or the build fails",
                 hint="write precision: fp16, or bring a file that is FP16 or quantized already",
             )

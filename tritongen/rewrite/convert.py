@@ -68,6 +68,7 @@ def convert_in_place(path: Path, model: onnx.ModelProto, how: Convert) -> list[s
     except MALFORMED as error:
         raise ModelFileError([problem("TG166", path, f"the graph cannot be converted to {how.precision}: {_text(error)}", _KEEP)]) from error
 
+
 def _unknown(path: Path, model: onnx.ModelProto, how: Convert) -> Iterator[Diagnostic]:
     """Operators that do not exist, and nodes that this model has not."""
     nodes = [node for graph in graphs(model.graph) for node in graph.node]

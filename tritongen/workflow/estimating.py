@@ -17,11 +17,12 @@ from tritongen.render.versions import served_versions
 from tritongen.repository import repository_root
 from tritongen.rewrite import Convert
 from tritongen.signature import Signature
-from tritongen.spec import LoadedSpec, ModelSpec, read_spec
+from tritongen.spec import LoadedSpec, read_spec
 from tritongen.spec.units import about_size
 from tritongen.workflow.preparing import reshaped
 from tritongen.workflow.specified import findings_of, placed_at, release_of, samples_of
 from tritongen.workflow.workspace import Workspace
+
 
 @dataclass(frozen=True)
 class Estimation:
@@ -89,9 +90,7 @@ def _model(loaded: LoadedSpec, index: int, workspace: Workspace, findings: Findi
     return estimate_files(compiled, files_by_version, loaded.spec.triton.release_name, convert=conversion_of(compiled.model))
 
 
-def estimate_files(
-    compiled: Compiled, files: Mapping[int, tuple[Path, Signature]], release: str, *, convert: Convert | None = None
-) -> list[ModelEstimate]:
+def estimate_files(compiled: Compiled, files: Mapping[int, tuple[Path, Signature]], release: str, *, convert: Convert | None = None) -> list[ModelEstimate]:
     """What each version of a compiled model takes that Triton loads. `files`: by version, with their signatures; the rest as for `estimate_model`."""
     model = compiled.model
     served = served_versions(model, sorted(files)) if model.sources else list(files)

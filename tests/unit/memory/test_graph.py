@@ -86,7 +86,7 @@ def test_a_function_that_cannot_be_looked_into_is_not_known(tmp_path):
     found = read_outline(calling(tmp_path / "m.onnx", function)).footprint({"x": (8, 8)})
     assert (found.unknown, found.missing) == (("Block 'y'",), 1)
     endless = helper.make_function("own", "Block", ["a"], ["b"], [node("Block", ["a"], ["b"], domain="own")], [helper.make_opsetid("own", 1)])
-    with pytest.raises(ModelFileError, match="TG165 the graph cannot be read: .*recursive"):
+    with pytest.raises(ModelFileError, match=r"TG165 the graph cannot be read: .*recursive"):
         read_outline(calling(tmp_path / "m.onnx", endless))
 
 
@@ -141,7 +141,9 @@ def test_gigabytes_of_weights_are_not_read(tmp_path):
     path = Graph(["N", 3 << 18], [node("MatMul", ["x", "w"], ["y"])], ["N", 1024], [weight]).save(tmp_path / "m.onnx")
     with (tmp_path / "w.bin").open("wb") as file:
         file.truncate(3 << 30)
-    code = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)); from pathlib import Path; from tritongen.memory import read_outline; "
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)); from pathlib import Path; from tritongen.memory import read_outline; "
+    )
     code += f"print(read_outline(Path({str(path)!r})).footprint({{'x': (1, {3 << 18})}}).weights)"
     assert int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) == 3 << 30
 

@@ -117,7 +117,7 @@ ENTRIES = (
         "engine-built-by-a-client",
         Consequence.SLOW,
         "The TensorRT accelerator has its engine before the model is ready.",
-        "ONNX Runtime builds an engine in the first run that needs one. A warmup is such a run, while the model is loaded; without one it is a client's request.",
+        "ONNX Runtime builds an engine in the first run that needs one. A warmup is such a run, while the model is loaded; else it is a client's request.",
         "Leave `warmup` out, or send a request before clients do.",
         "accelerator: tensorrt\nwarmup: none",
         "accelerator: tensorrt",

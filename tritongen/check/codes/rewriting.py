@@ -178,8 +178,8 @@ ENTRIES = (
         "converted-and-not-compared",
         _FRAGILE,
         "A converted model is compared with its original before it is placed.",
-        "A model above `--prove-limit`, inputs of unknown size or a missing onnxruntime leave its answers unseen, and so do outputs without elements, or without "
-        "one finite number, for the inputs that were tried. It is then refused, unless `conversion: {compare: false}` or `--prove-limit 0` says that this is meant.",
+        "A model above `--prove-limit`, inputs of unknown size or a missing onnxruntime leave its answers unseen, and so do outputs without elements, or "
+        "without one finite number, for the inputs tried. It is refused then, unless `conversion: {compare: false}` or `--prove-limit 0` says so.",
         "Give sizes in `shapes` and values in `samples`, install onnxruntime, or raise `--prove-limit`.",
         "conversion: {compare: true}   # where no sample runs",
         "conversion: {compare: false}   # compared elsewhere",
