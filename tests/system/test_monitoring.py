@@ -51,6 +51,37 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+UP = {
+    "dies after hours": ("1x960 0x400", {"4h2m": None, "4h4m": "Down", "5h": "Down", "5h2m": "Down", "5h3m": "Down", "5h30m": "Down"}),
+    "builds engines at its first start": ("0x200 1x100", {"1m": None, "49m": None, "60m": None}),
+    "never starts": ("0x400", {"61m": None, "66m": "Down", "99m": "Down"}),
+    "is started again by hand": ("1x960 0 0 0 0 1x240", {"4h1m": None, "4h10m": None}),
+    "crashes whenever it has answered for a minute": ("1x240 " + "0 0 0 0 1 1 1 1 " * 30, {"1h1m": None, "1h10m": "Restarts", "1h50m": "Restarts"}),
+}
+"""Whether the server shows metrics, every 15 s, and which alert fires at which time. Its first start may take 62 minutes."""
+
+
+def test_only_a_server_that_was_never_up_has_the_time_of_a_first_start(tmp_path):
+    folder = cases.write(monitoring_files(cases.spec(), Exported(), ready=(), start_us=62 * 60_000_000), tmp_path) / RULES
+    asked = 'count by (alertname) (ALERTS{alertstate="firing"})'
+    tests = [
+        {
+            "name": name,
+            "interval": "15s",
+            "input_series": [{"series": 'up{job="tritonserver", instance="tritonserver"}', "values": values}],
+            "promql_expr_test": [
+                {"eval_time": time, "expr": asked, "exp_samples": [{"labels": f'{{alertname="TritonServer{alert}"}}', "value": 1}] if alert else []}
+                for time, alert in fires.items()
+            ],
+        }
+        for name, (values, fires) in UP.items()
+    ]
+    test = {"rule_files": ["recording.yml", "alerts.yml"], "evaluation_interval": "15s", "tests": tests}
+    (folder / "test.yml").write_text(yaml_flow(test), encoding="utf-8")
+    done = promtool("test", "rules", "test.yml", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_hostile_name_is_a_name_to_prometheus(tmp_path):
     folder = cases.write(cases.files("hostile"), tmp_path) / RULES
     selector = f"{{model={promql_text(cases.HOSTILE)}}}"

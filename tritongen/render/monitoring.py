@@ -20,8 +20,8 @@ HOST = "tritonserver"
 """The server's name in the network of the containers; what its series have as `instance`."""
 
 
-_LEAST_AWAY_US = 120_000_000
-"""Time in which a server may be away: a restart is no alert."""
+_LEAST_START_US = 120_000_000
+"""Time that any first start may take."""
 
 
 def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] | None = None, start_us: int = 0) -> Mapping[str, str]:
@@ -33,7 +33,7 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
         spec: the models and what they promise.
         exported: what the server exports.
         ready: the models that the server must have, from its start on; by default all of them.
-        start_us: how long a start may take, in microseconds: until then a server without metrics is no alert.
+        start_us: how long a first start may take, in microseconds: until then a server that never had metrics is no alert.
     """
     kept = [promise for model in spec.models for promise in promises(model) if not why_not_watched(promise, model, exported)]
     context = {
@@ -46,7 +46,7 @@ def monitoring_files(spec: Spec, exported: Exported, *, ready: Collection[str] |
         "objectives": objectives(kept),
         "windows": WINDOWS,
         "missed_windows": MISSED_WINDOWS,
-        "starting": duration_text(max(start_us, _LEAST_AWAY_US)),
+        "starting": duration_text(max(start_us, _LEAST_START_US)),
         "uid": DATASOURCE_UID,
     }
     templates = {
