@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from tritongen.diagnostics import Diagnostic, Location
@@ -45,14 +44,16 @@ def for_cpu(spec: Spec, locate: Callable[[Key], Location]) -> tuple[Spec, list[D
 
 
 def _server_for_cpu(server: Server) -> Server:
-    """The server without what speaks of GPUs: their memory, their resources, the host policies that Triton itself takes for them, and plans' backend."""
+    """The server without what speaks of GPUs: their memory, their resources, and plans' backend.
+
+    Nor has it host policies: they name cores and NUMA nodes of the machine with the GPUs, and a model whose cores are all missing does not load.
+    """
     limit = server.rate_limit
-    policies = {name: policy for name, policy in server.host_policies.items() if not re.fullmatch(r"gpu_[0-9]+", name)}
     return server.model_copy(
         update={
             "memory": server.memory.model_copy(update={"gpus": ()}),
             "rate_limit": limit and limit.model_copy(update={"resources": tuple(each for each in limit.resources if each.gpu is None)}),
-            "host_policies": policies,
+            "host_policies": {},
             "backend_config": {name: settings for name, settings in server.backend_config.items() if name != "tensorrt"},
         }
     )
@@ -89,7 +90,7 @@ def _model_for_cpu(model: ModelSpec) -> ModelSpec:
 
 def _groups_for_cpu(model: ModelSpec) -> Iterator[InstanceGroup]:
     """The groups that are on the CPU, and one copy in place of all others: copies that share the cores hinder each other."""
-    groups = [group for group in model.instances if group.kind == "cpu"]
+    groups = [group.model_copy(update={"host_policy": None}) for group in model.instances if group.kind == "cpu"]
     yield from groups
     if not groups:
         yield InstanceGroup(kind="cpu")

@@ -205,7 +205,8 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "build_script": artifacts_mount() / SCRIPT,
         "builds_plans": plans,
         "command": command(spec),
-        "cpus": spec.triton.cpus,
+        # The engine refuses to give more cores than there are, and those of a laptop are other ones.
+        "cpus": None if cpu else spec.triton.cpus,
         "engine_cache": spec.triton.engine_cache if engines else None,
         "environment_variables": {**({} if gpus is None else _NUMBERED), **deploy.environment},
         "gpus": gpus,
@@ -279,8 +280,11 @@ def awaited_models(spec: Spec) -> tuple[str, ...]:
 
 
 def _healthcheck(spec: Spec) -> Iterator[str]:
-    """curl, which the images have (server/build.py), asking for the server and for each model by name: one that is not there at all is not ready either."""
-    yield from ("curl", "--fail", "--silent", "--show-error", "--fail-early", "--max-time", "5")
+    """curl, which the images have (server/build.py), asking for the server and for each model by name: one that is not there at all is not ready either.
+
+    A proxy that the container's variables name would be asked even for localhost.
+    """
+    yield from ("curl", "--noproxy", "*", "--fail", "--silent", "--show-error", "--fail-early", "--max-time", "5")
     yield "http://localhost:8000/v2/health/ready"
     if spec.server.strict_readiness is not False:
         yield from (f"http://localhost:8000/v2/models/{name}/ready" for name in awaited_models(spec))

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
 from tritongen.releases import RELEASES, find_release
+from tritongen.server.policies import Host, unfit
 from tritongen.spec.server import SMALLEST_CACHE_BYTES, ModelControl, Server
 from tritongen.spec.values import RELEASE_PATTERN
 from tritongen.tritonserver import DEFAULT_CACHE_BYTES, OPTIONS, Key
@@ -18,6 +19,7 @@ EMBEDDED_RELEASE = "24.10"
 """The release whose core the embedded server is; what it stands for where nobody names one."""
 
 _HIGHEST_PORT = 65535
+_SHM_PREFIX = "shm-region-prefix-name"
 _CACHE_CONFIG = re.compile(r"local,size=(?P<size>[0-9]{1,40})")
 _LARGEST_CACHE_BYTES = 1 << 40
 
@@ -113,8 +115,8 @@ class LeftOut:
     reason: str
 
 
-def with_server(options: ServerOptions, server: Server) -> tuple[ServerOptions, tuple[LeftOut, ...]]:
-    """The settings, with what a spec's `server` says wherever they are as they are by default; and what of it the embedded server cannot follow."""
+def with_server(options: ServerOptions, server: Server, host: Host) -> tuple[ServerOptions, tuple[LeftOut, ...]]:
+    """The settings, with what a spec's `server` says wherever they are as they are by default; and what of it the embedded server cannot follow on `host`."""
     listen, seconds = server.listen, 1_000_000
     stated: dict[str, Any] = {
         "http_port": _given(listen, "http"),
@@ -129,8 +131,14 @@ def with_server(options: ServerOptions, server: Server) -> tuple[ServerOptions, 
     }
     defaults = {field.name: field.default for field in dataclasses.fields(ServerOptions)}
     changes = {name: value for name, value in stated.items() if value is not None and getattr(options, name) == defaults[name]}
-    arguments, left_out = _further(server)
-    return dataclasses.replace(options, **changes, extra_args=(*arguments, *options.extra_args)), left_out
+    lacking = unfit(server, host)
+    followed = server.model_copy(update={"host_policies": {name: policy for name, policy in server.host_policies.items() if name not in lacking}})
+    arguments, left_out = _further(followed)
+    for name, reason in lacking.items():
+        left_out.append(LeftOut(("host_policies", name), reason))
+    if _SHM_PREFIX in server.backend_config.get("python", {}):
+        left_out.append(LeftOut(("backend_config", "python", _SHM_PREFIX), "tritongen names shared memory itself, to find what a killed server leaves of it"))
+    return dataclasses.replace(options, **changes, extra_args=(*arguments, *options.extra_args)), tuple(left_out)
 
 
 def _given(listen: Any, name: str) -> int | None:
@@ -138,7 +146,7 @@ def _given(listen: Any, name: str) -> int | None:
     return getattr(listen, name) if name in listen.model_fields_set else None
 
 
-def _further(server: Server) -> tuple[list[str], tuple[LeftOut, ...]]:
+def _further(server: Server) -> tuple[list[str], list[LeftOut]]:
     """The options that are passed on as they are, and those that are not."""
     release = find_release(EMBEDDED_RELEASE)
     arguments: list[str] = []
@@ -154,7 +162,7 @@ def _further(server: Server) -> tuple[list[str], tuple[LeftOut, ...]]:
                 left_out.append(LeftOut(option.key, "tritongen reads the log and the metrics to know how the server is"))
         elif option.name not in _OURS:
             arguments += written
-    return arguments, tuple(left_out)
+    return arguments, left_out
 
 
 def _problem(message: str, hint: str) -> Diagnostic:

@@ -55,11 +55,15 @@ _CORES = r"[0-9]{1,5}-[0-9]{1,5}(,[0-9]{1,5}-[0-9]{1,5})*"
 def _check_cpu_cores(value: str) -> str:
     if not re.fullmatch(_CORES, value):
         raise problem(f"{value[:60]!r} are no CPU cores", hint="write the first and the last core of each range, such as 0-7 or 0-3,8-11")
-    for cores in value.split(","):
-        first, _, last = cores.partition("-")
-        if int(first) > int(last):
-            raise problem(f"{cores} holds no core: it ends before it begins", hint=f"write {last}-{first}")
+    for first, last in core_ranges(value):
+        if first > last:
+            raise problem(f"{first}-{last} holds no core: it ends before it begins", hint=f"write {last}-{first}")
     return value
+
+
+def core_ranges(cores: str) -> list[tuple[int, int]]:
+    """The first and the last number of each range of CPU cores, such as those of 0-3,8-11."""
+    return [(int(first), int(last)) for first, _, last in (text.partition("-") for text in cores.split(","))]
 
 
 CpuCores = Annotated[str, AfterValidator(_check_cpu_cores), WithJsonSchema({"type": "string", "pattern": f"^{_CORES}$"})]

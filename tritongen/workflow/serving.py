@@ -20,6 +20,7 @@ from tritongen.repository import apply_plan
 from tritongen.rules import ServerFacts, built_plans
 from tritongen.server import EmbeddedServer, ServerOptions, start
 from tritongen.server.options import LeftOut, with_server
+from tritongen.server.policies import this_host
 from tritongen.server.runtime import base_folder, owned_folder
 from tritongen.server.served_copy import this_machine
 from tritongen.spec import LoadedSpec
@@ -73,7 +74,7 @@ def serving(target: Path, options: ServerOptions, *, prove_limit_bytes: int = DE
         with plan_render(target, output=folder / "model_repository", prove_limit_bytes=prove_limit_bytes) as rendering:
             apply_plan(rendering.plan, link=True)
         loaded = rendering.loaded
-        options, left_out = with_server(options, loaded.spec.server)
+        options, left_out = with_server(options, loaded.spec.server, this_host())
         release = options.release or loaded.spec.triton.release
         with start(rendering.plan.root, dataclasses.replace(options, disable_auto_complete=True, release=release)) as server:
             # the server says itself that it does not know its release, and has a cache where a model asks for one

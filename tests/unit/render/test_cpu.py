@@ -88,6 +88,17 @@ def test_an_overlay_for_the_cpu_stays(project, tritongen):
     assert config(project, "m").instance_group[0].count == 3
 
 
+def test_cores_of_the_other_machine_are_asked_for_nowhere(project, tritongen):
+    """Triton binds the threads of copies by them, and loads no model whose cores are all missing."""
+    (project / "spec.yaml").write_text(
+        "version: 1\nserver: {host_policies: {far: {cpu_cores: 32-63}}}\n"
+        "models: [{name: m, source: mlp.onnx, cpu_threads: 1, instances: [{kind: cpu, host_policy: far}]}]\n"
+    )
+    result = tritongen("render", project / "spec.yaml", "--cpu", "--strict")
+    assert (result.code, result.err) == (0, "")
+    assert config(project, "m").instance_group[0].host_policy == ""
+
+
 def test_the_other_repository_and_the_deployment_do_not_depend_on_it(project, tritongen):
     (project / "spec.yaml").write_text(MODELS)
     assert tritongen("render", project / "spec.yaml", "--deploy", "compose").code == 0

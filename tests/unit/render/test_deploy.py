@@ -115,6 +115,17 @@ def test_every_model_is_asked_for_and_engines_have_time(services):
     assert services(SPECS["open to all"])["tritonserver"]["healthcheck"]["test"][-1].endswith("/v2/health/ready")
 
 
+@pytest.mark.parametrize("password", ["", "deploy: {monitoring: {admin_password: p}}"])
+def test_no_proxy_is_asked_for_what_is_inside(services, password):
+    """Docker's own configuration may give one to every container, and `deploy.environment` to the server's."""
+    found = services(f"{password}\nmodels: [{{name: m, source: m.onnx}}]")
+    test = found["tritonserver"]["healthcheck"]["test"]
+    assert test[test.index("--noproxy") + 1] == "*"
+    assert found["grafana"]["environment"]["NO_PROXY"] == "prometheus"
+    for name in ("locust-master", "locust-worker"):
+        assert {found[name]["environment"][key] for key in ("NO_PROXY", "no_proxy")} == {"tritonserver"}
+
+
 def test_the_engine_waits_longer_than_triton_does(services):
     assert services("models: [{name: m, source: m.onnx}]")["tritonserver"]["stop_grace_period"] == "40s"
     assert services("server: {exit_timeout: 5m}\nmodels: [{name: m, source: m.onnx}]")["tritonserver"]["stop_grace_period"] == "310s"
@@ -154,7 +165,8 @@ def test_a_password_is_a_file_and_stands_nowhere(tmp_path):
     read = compose.read(text)
     assert compose.faults(text) == []
     assert read["secrets"] == {"grafana-admin-password": {"file": "./secrets/grafana.txt"}}
-    assert read["services"]["grafana"]["environment"] == {"GF_SECURITY_ADMIN_PASSWORD__FILE": "/run/secrets/grafana-admin-password"}
+    told = {name: value for name, value in read["services"]["grafana"]["environment"].items() if name.startswith("GF_")}
+    assert told == {"GF_SECURITY_ADMIN_PASSWORD__FILE": "/run/secrets/grafana-admin-password"}
     assert read["services"]["grafana"]["user"] == "1000:1000"
     check = read["services"]["grafana"]["entrypoint"][2]
     for content, code in (("", 3), (" \n", 3), ("a word", 0)):
@@ -191,14 +203,16 @@ def test_the_server_without_gpus_is_told_nothing_of_them(services):
     text = """
 server:
   rate_limit: {resources: [{name: slot, count: 2, gpu: 1}, {name: other, count: 3}]}
-  host_policies: {gpu_0: {numa_node: 0}, cpu: {numa_node: 1}}
+  host_policies: {gpu_0: {numa_node: 0}, cpu: {numa_node: 1}, mine: {cpu_cores: 32-63}}
   backend_config: {tensorrt: {coalesce-request-input: true}, onnxruntime: {a: b}}
+triton: {cpus: 64}
 models: [{name: m, source: m.onnx, instances: [{kind: gpu}]}]
 """
     said = services(text, cpu=True)["tritonserver"]["command"]
     assert [word for word in said if "limit-res" in word or "policy" in word or "backend" in word] == [
         "--rate-limit-resource=other:3",
-        "--host-policy=cpu,numa-node=1",
         "--backend-config=onnxruntime,a=b",
     ]
+    assert "deploy" not in services(text, cpu=True)["tritonserver"]
+    assert services(text)["tritonserver"]["deploy"]["resources"]["limits"] == {"cpus": "64"}
     assert sum("gpu" in word or "slot" in word or "tensorrt" in word for word in services(text)["tritonserver"]["command"]) == 3

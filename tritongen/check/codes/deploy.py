@@ -75,7 +75,8 @@ ENTRIES = (
         "server-key-without-effect-here",
         None,
         "`tritongen serve` follows what `server` says.",
-        "The embedded server is of release 24.10 and does not know newer options, and tritongen itself needs its log and metrics. All else is passed on.",
+        "The embedded server is of release 24.10 and does not know newer options, tritongen itself needs its log and metrics and names its shared memory, and"
+        " host policies may name cores and NUMA nodes that only the deployment's machine has. All else is passed on.",
         "Nothing has to be done: the deployment of the spec has the option.",
     ),
     CodeEntry(
