@@ -43,9 +43,9 @@ class Form:
 def _number(least: int, most: int = _INT64_MAX, *, of: str = "") -> Form:
     """A whole number, which std::stoi and std::stol read as far as there are digits."""
     return Form(
-        f"a whole number{of} of at least {least}",
+        f"a whole number{of} from {least} to {most}",
         lambda text: re.fullmatch(r"[0-9]{1,19}", text) is not None and least <= int(text) <= most,
-        "the backend reads the digits at the beginning alone: it takes that number, or it does not start, and Triton loads none of its models",
+        "the backend reads the digits at the beginning alone; where they are no number that it can hold it does not start, and Triton loads none of its models",
     )
 
 
@@ -147,8 +147,8 @@ def _closest(backend: str, name: str) -> Iterator[str]:
 
 
 def _judge_idle(backend: str, settings: Mapping[str, str], spec: Spec, place: Key, findings: Findings) -> None:
-    """Settings that the spec's own models, or other settings, make idle."""
-    if backend in ("onnxruntime", "tensorrt") and all(model.backend != backend for model in spec.models):
+    """Settings that the spec's own models, or other settings, make idle. Those of onnxruntime never are: without a GPU it serves the sources of plans."""
+    if backend == "tensorrt" and all(model.backend != backend for model in spec.models):
         what = "; accelerator: tensorrt is a part of onnxruntime" if any(model.accelerator == backend for model in spec.models) else ""
         findings.idle(place, f"server.backend_config.{backend} has no effect: no model has backend: {backend}{what}", hint="remove it")
     elif backend == "onnxruntime":

@@ -117,7 +117,7 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
             consequence="a volume there would hide it",
             hint="write engine_cache: /engine-cache",
         )
-    judge_ports(loaded.spec, PORTS, findings)
+    judge_ports(loaded.spec, _published(loaded.spec), findings, monitored=has_metrics(loaded.spec))
     for key, path in (("repository", places.repository), ("deploy", places.password_file or "")):
         if not is_unicode(path):
             findings.error(
@@ -216,7 +216,7 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "is_root": is_root(deploy.user),
         "memory": deploy.memory,
         "mount": MOUNT,
-        "ports": [(port, getattr(listen, name)) for name, port in PORTS.items() if name != "metrics" or has_metrics(spec)],
+        "ports": [(port, getattr(listen, name)) for name, port in _published(spec).items()],
         "repository": places.cpu_repository if cpu else places.repository,
         "restart": deploy.restart,
         "shm_size": deploy.shm_size or _SHM_BYTES,
@@ -225,6 +225,11 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "ulimits": deploy.ulimits,
         "user": deploy.user,
     }
+
+
+def _published(spec: Spec) -> Mapping[str, int]:
+    """By key of `server.listen`, the ports inside the container that are published."""
+    return {name: port for name, port in PORTS.items() if name != "metrics" or has_metrics(spec)}
 
 
 def command(spec: Spec) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ _TAG = re.compile(r":(?P<release>[0-9]{2}\.(?:0[1-9]|1[0-2]))(?:-[A-Za-z0-9_.-]*
 """A release, as NVIDIA's tags have it."""
 
 
-_VARIANT = re.compile(r":(?P<tag>[0-9]{2}\.[0-9]{2}-(?:[A-Za-z0-9_.]+-)*(?P<variant>sdk|min|igpu|vllm|trtllm|pyt)(?:-[A-Za-z0-9_.]+)*)(?:@|\Z)")
-"""What a tag of NVIDIA's says of the image beside its release; of several words the last."""
+_VARIANT = re.compile(r":(?P<tag>[0-9]{2}\.[0-9]{2}-(?:py3-(?:igpu-)?(?P<form>sdk|min|igpu)|(?P<backend>vllm|trtllm|pyt|tf2)-python-py3))(?:@|\Z)")
+"""The tags of NVIDIA's images that are not the whole server for ONNX files and plans. Images of one's own that contain such a word have what they have."""
+
+_NVIDIAS = "nvcr.io/nvidia/tritonserver"
 
 _UNFIT = {
     "sdk": "has tools for clients (sdk), and no tritonserver",
@@ -25,12 +27,13 @@ _PARTIAL = {
     "vllm": ("serves vLLM and Python (vllm): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
     "trtllm": ("serves TensorRT-LLM and Python (trtllm): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
     "pyt": ("serves PyTorch and Python (pyt): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
+    "tf2": ("serves TensorFlow and Python (tf2): it has no backend onnxruntime or tensorrt", _NO_BACKEND),
 }
 
 
 def server_image(spec: Spec) -> str:
     """The image that serves the models, and builds their plans."""
-    return spec.deploy.image or f"nvcr.io/nvidia/tritonserver:{spec.triton.release_name}-py3"
+    return spec.deploy.image or f"{_NVIDIAS}:{spec.triton.release_name}-py3"
 
 
 def judge_image(spec: Spec, findings: Findings) -> None:
@@ -50,14 +53,16 @@ def judge_image(spec: Spec, findings: Findings) -> None:
 
 
 def _judge_variant(spec: Spec, findings: Findings) -> None:
+    """An image that NVIDIA's tag says to be another one; an error only where it is NVIDIA's own for sure, and no copy or build of somebody's."""
     image = spec.deploy.image or ""
     found = _VARIANT.search(image)
     if found is None:
         return
-    variant, subject = found["variant"], f"going by its tag, the image {found['tag']}"
+    variant, subject = found["form"] or found["backend"], f"going by its tag, the image {found['tag']}"
     hint = f"write image: {image[: found.start()]}:{spec.triton.release_name}-py3, or leave image out"
     if variant in _UNFIT:
-        findings.error("TG446", ("deploy", "image"), f"{subject} {_UNFIT[variant]}", consequence="the container does not start", hint=hint)
+        say = findings.error if image.startswith(f"{_NVIDIAS}:") else findings.warning
+        say("TG446", ("deploy", "image"), f"{subject} {_UNFIT[variant]}", consequence="the container does not start", hint=hint)
     else:
         what, consequence = _PARTIAL[variant]
         findings.warning("TG446", ("deploy", "image"), f"{subject} {what}", consequence=consequence, hint=hint)

@@ -11,14 +11,19 @@ from tritongen.render.keys import key_text
 from tritongen.spec import Spec
 
 
-def judge_ports(spec: Spec, served: Iterable[str], findings: Findings) -> None:
+def judge_ports(spec: Spec, served: Iterable[str], findings: Findings, *, monitored: bool) -> None:
     """One port that two services publish (TG438); addresses are different ones of this machine, or every one of them.
 
-    `served`: the keys of `server.listen` that are ports; `findings`: for keys of the whole spec.
+    Args:
+        spec: the spec.
+        served: the keys of `server.listen` that are published ports.
+        findings: for keys of the whole spec.
+        monitored: whether the deployment has Prometheus and Grafana.
     """
     listen, monitoring, load = spec.server.listen, spec.deploy.monitoring, spec.deploy.load
     published: dict[Key, tuple[str, int]] = {("server", "listen", name): (listen.address, getattr(listen, name)) for name in served}
-    published |= {("deploy", "monitoring", f"{name}_port"): (monitoring.address, getattr(monitoring, f"{name}_port")) for name in ("prometheus", "grafana")}
+    for name in ("prometheus_port", "grafana_port") if monitored else ():
+        published[("deploy", "monitoring", name)] = (monitoring.address, getattr(monitoring, name))
     published[("deploy", "load", "port")] = (load.address, load.port)
     owners: dict[int, list[tuple[Key, str]]] = {}
     for key, (address, port) in published.items():

@@ -33,6 +33,8 @@ def test_a_path_that_is_no_text_is_refused(tmp_path):
         ("server: {listen: {address: 0.0.0.0, http: 9090, metrics: 8089}}", ["TG438", "TG438"]),
         ("deploy: {load: {port: 9090}, monitoring: {address: '::'}}", ["TG438"]),
         ("server: {listen: {address: 192.0.2.1, http: 3000}}", []),
+        ("server: {metrics: {enabled: false}, listen: {http: 3000, grpc: 9090, metrics: 8089}}", []),
+        ("server: {metrics: {enabled: false}, listen: {http: 8089}}", ["TG438"]),
     ],
 )
 def test_two_services_with_one_port_are_refused(tmp_path, text, found):

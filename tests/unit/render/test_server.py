@@ -144,6 +144,9 @@ def test_a_setting_of_a_backend_has_what_plans_need(tmp_path, stated, wrong):
 SET = "triton: {{release: '{release}'}}\ndeploy: {{{deploy}}}\nserver: {{backend_config: {{{stated}}}}}\nmodels: [{{name: m, source: m.onnx, {model}}}]"
 
 
+IDLE = "TG117 intra_op_thread_count: write enable-global-threadpool: true"
+
+
 @pytest.mark.parametrize(
     ("stated", "model", "said"),
     [
@@ -158,9 +161,12 @@ SET = "triton: {{release: '{release}'}}\ndeploy: {{{deploy}}}\nserver: {{backend
         ("python: {shm-default-byte-size: 64MiB, stub-timeout-seconds: 0}", "", ["TG445 shm-default-byte-size: ", "TG445 stub-timeout-seconds: "]),
         ("onnxruntime: {enable-global-threadpool: yes please}", "", ["TG445 enable-global-threadpool: write true or false"]),
         ("tensorrt: {execution-policy: NONE}", "backend: tensorrt", ["TG445 execution-policy: write DEVICE_BLOCKING or BLOCKING"]),
-        ("onnxruntime: {intra_op_thread_count: 4}", "", ["TG117 intra_op_thread_count: write enable-global-threadpool: true"]),
+        ("onnxruntime: {intra_op_thread_count: 4}", "", [IDLE]),
         ("onnxruntime: {enable-global-threadpool: true}", "cpu_threads: 2", ["TG117 cpu_threads: remove it, or enable-global-threadpool"]),
         ("onnxruntime: {default-max-batch-size: 8}", "", ["TG117 default-max-batch-size: remove it, and write batching"]),
+        ("onnxruntime: {intra_op_thread_count: 99999999999}", "", ["TG445 intra_op_thread_count: write a whole number from 0 to 2147483647", IDLE]),
+        ("python: {shm-growth-byte-size: 9223372036854775808}", "", ["TG445 shm-growth-byte-size: write a whole number of bytes from 1 to 9223372036854775807"]),
+        ("onnxruntime: {enable-global-threadpool: true, intra_op_thread_count: 4}", "backend: tensorrt", []),
         ("tensorrt: {version-compatible: true}", "accelerator: tensorrt", ["TG117 tensorrt: remove it"]),
     ],
 )
@@ -198,8 +204,9 @@ TAGGED = "triton: {release: '25.08'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserv
         ("deploy: {memory: 1GiB, shm_size: 2GiB}", ["TG448 deploy.shm_size"]),
         ("deploy: {environment: {CUDA_DEVICE_ORDER: FASTEST_FIRST}}", ["TG448 deploy.environment.CUDA_DEVICE_ORDER"]),
         ("deploy: {environment: {CUDA_DEVICE_ORDER: PCI_BUS_ID}}", []),
-        *((TAGGED % tag, []) for tag in ("py3", "mine-py3", "admin")),
-        *((TAGGED % tag, ["TG446 deploy.image"]) for tag in ("py3-sdk", "py3-igpu-sdk", "py3-min", "py3-igpu", "vllm-python-py3", "trtllm-python-py3")),
+        *((TAGGED % tag, []) for tag in ("py3", "mine-py3", "admin", "py3-min-onnx", "pyt-mine")),
+        *((TAGGED % tag, ["TG446 deploy.image"]) for tag in ("py3-sdk", "py3-igpu-sdk", "py3-min", "py3-igpu", "vllm-python-py3", "trtllm-python-py3", "pyt-python-py3")),
+        ("triton: {release: '24.10'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserver:24.10-tf2-python-py3'}", ["TG446 deploy.image"]),
         ("server: {model_control: poll}\ndefaults: {backend: tensorrt}", ["TG448 server.model_control"]),
         ("server: {model_control: explicit}", ["TG448 server.model_control"]),
         ("deploy: {environment: {NVIDIA_VISIBLE_DEVICES: all}}", ["TG448 deploy.environment.NVIDIA_VISIBLE_DEVICES"]),
@@ -227,6 +234,12 @@ def test_an_image_that_serves_no_such_model_is_named_with_the_one_that_does(tmp_
         assert f"the image 25.08{tag} " in finding.message
         assert words in finding.message
         assert f"write image: {image}-py3, or" in finding.hint
+
+
+@pytest.mark.parametrize(("image", "severity"), [("nvcr.io/nvidia/tritonserver", Severity.ERROR), ("r.example/nvidia/tritonserver", Severity.WARNING)])
+def test_only_an_image_of_nvidias_own_is_refused_for_its_tag(tmp_path, image, severity):
+    (finding,) = judged(tmp_path, f"triton: {{release: '25.08'}}\ndeploy: {{image: '{image}:25.08-py3-min'}}\n{MODEL}")
+    assert finding.severity is severity
 
 
 def test_a_cache_larger_than_the_server_may_be_is_refused_and_so_are_short_memories_of_alerts(tmp_path):

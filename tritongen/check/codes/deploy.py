@@ -170,8 +170,8 @@ ENTRIES = (
         None,
         "The tag of `deploy.image` is of the release that the spec is for, and of an image that serves its models.",
         "Configs, options and plans are made for one release of Triton. Another one may refuse an option that it does not know, and loads no plan of another"
-        " TensorRT. NVIDIA's images for clients (-sdk) and for builds of one's own (-min) have no tritonserver, those for language models and PyTorch (-vllm,"
-        " -trtllm, -pyt) no backend for ONNX files and plans. Tags that name no release, as an image of your own may have, are not judged.",
+        " TensorRT. NVIDIA's images for clients (-sdk) and for builds of one's own (-min) have no tritonserver, those for language models, PyTorch and TensorFlow (-vllm,"
+        " -trtllm, -pyt, -tf2) no backend for ONNX files and plans. Tags that name no release, as an image of your own may have, are not judged.",
         "Write the image's release, or an image of the release.",
         'triton: {release: "24.10"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
         'triton: {release: "25.08"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
