@@ -1,13 +1,15 @@
 """Load tests with true tails: an open loop on Locust's engine, with latencies from the scheduled instant in HDR histograms.
 
-`TritonGrpcUser` and `TritonHttpUser` are users for locustfiles of one's own; `ModelLoad` says what they send where they mix.
+`TritonGrpcUser` and `TritonHttpUser` are users for locustfiles of one's own; `ModelLoad` says what they send where they mix, and
+`random_throughput` when.
 """
 
 from __future__ import annotations
 
+from tritongen.load.pacing import random_throughput
 from tritongen.load.plan import ModelLoad
 
-__all__ = ["ModelLoad", "TritonGrpcUser", "TritonHttpUser"]
+__all__ = ["ModelLoad", "TritonGrpcUser", "TritonHttpUser", "random_throughput"]
 
 
 def __getattr__(name: str) -> object:

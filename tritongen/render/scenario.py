@@ -73,6 +73,7 @@ def locustfile(spec: Spec, *, spec_name: str, loaded_models: Sequence[str]) -> s
             has_files=any(what.data not in ("", RANDOM) for _, what in asked),
             is_trace=run.arrivals[0] == "trace",
             pace=None if rate is None else rate / users,
+            pacing="" if rate is None else "random_throughput" if run.arrivals[0] == "poisson" else "constant_throughput",
             pool=run.pool,
             protocol=run.protocol,
             rate=rate,
@@ -123,6 +124,10 @@ def _unfollowed(scenario: Scenario) -> Iterator[tuple[Key, str]]:
         yield ("arrivals",), f"does not follow the trace: it sends {DEFAULT_RATE:g} requests a second"
     if scenario.stages:
         yield ("stages",), f"does not follow the stages: it sends the highest rate, {_rate(scenario):g} requests a second"
+    if scenario.warmup_us and "warmup_us" in scenario.model_fields_set:
+        yield ("warmup",), "knows no warmup: it counts all requests from the first one on"
+    if scenario.slo is not None:
+        yield ("slo",), "says no verdict on an slo"
     places: list[tuple[Key, Traffic]] = [((), scenario), *((("models", name), traffic) for name, traffic in (scenario.models or {}).items())]
     for place, traffic in places:
         if traffic.data not in (None, RANDOM):

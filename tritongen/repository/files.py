@@ -187,15 +187,19 @@ def _folders(root: Path, path: PurePosixPath) -> Iterator[Path]:
 
 def file_conflicts(plan: FilePlan) -> list[Diagnostic]:
     """A finding (TG043) for each file whose place holds somebody's work."""
-    hint = "move your change into the spec (`deploy`, `server`), or into a file of your own beside it (docs/deploy.md says where); or overwrite it with --force"
     conflicts = plan.with_action(Action.CONFLICT)
     half_done = half_done_by_others(plan.root / plan.wanted.lead, plan.root) if conflicts else ""
+    elsewhere = "where it is none of this deployment's, deploy.folder gives that a folder of its own"
+    hint = (
+        "move your change into the spec (`deploy`, `server`), or into a file of your own beside it (docs/deploy.md says where), or overwrite it with --force;"
+        f" {elsewhere}"
+    )
     return [
         Diagnostic(
             "TG043",
             f"'{change.name}' would be {'overwritten' if PurePosixPath(change.name) in plan.contents else 'removed'}: {'; '.join(change.reasons)}",
             Location(str(plan.root / change.name)),
-            hint=half_done + (hint if change.forcible else "remove it, or move it away: --force replaces files only"),
+            hint=half_done + (hint if change.forcible else f"remove it, or move it away: --force replaces files only; {elsewhere}"),
         )
         for change in conflicts
     ]

@@ -205,7 +205,7 @@ class Deploy(Strict, json_schema_extra={"examples": [{"gpus": [0, 1], "shm_size"
     )
     name: ProjectName | None = setting(
         "Name of the compose project, which begins the names of its containers and volumes. Default: the name of the spec's file, or of the first model where"
-        " that is just spec.yaml.",
+        " that is just spec.yaml; with a hash of it where it has letters that such a name may not have, or is too long.",
         sets="name",
         why="two deployments of one name are one project to the container engine: each would replace the other's containers",
     )

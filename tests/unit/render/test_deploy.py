@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 import shlex
 import subprocess
 from typing import Any
@@ -94,8 +95,9 @@ def test_nobody_is_root_but_who_gives_the_volume_its_owner(services):
         ("spec.yaml", "", "a-model.v2"),
         ("x/spec.yaml", "", "a-model.v2"),
         ("deploy/OCR prod.yaml", "", "ocr-prod"),
-        ("../__.yaml", "", "tritongen"),
-        (f"{'n' * 200}.yaml", "", "n" * 63),
+        ("ocr_.yaml", "", "ocr_"),
+        ("../__.yaml", "", "tritongen-9911f4d2"),
+        (f"{'n' * 200}.yaml", "", f"{'n' * 54}-1be63cc0"),
         ("ocr.yaml", "deploy: {name: mine}", "mine"),
     ],
 )
@@ -103,6 +105,17 @@ def test_the_project_is_called_by_the_spec(tmp_path, spec, stated, name):
     made = loaded(tmp_path, f"{stated}\nmodels: [{{name: A-model.v2, source: m.onnx}}]")
     files = texts(made, dataclasses.replace(PLACES, spec=spec))
     assert {compose.read(files[path])["name"] for path in (LEAD, CPU_FILE)} == {name.replace(".", "-")}
+
+
+NAMES = ("模型", "检测", "模型1", "检测1", "modèle", "mod-le", f"{'n' * 63}", f"{'n' * 63}a", f"{'n' * 63}b", "-", "_")
+
+
+def test_specs_of_two_names_are_two_projects(tmp_path):
+    """Also where compose has no letter for what tells them apart, or no room."""
+    made = loaded(tmp_path, "models: [{name: m, source: m.onnx}]")
+    projects = [compose.read(texts(made, dataclasses.replace(PLACES, spec=f"{name}.yaml"))[LEAD])["name"] for name in NAMES]
+    assert len(set(projects)) == len(NAMES)
+    assert [name for name in projects if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,62}", name)] == []
 
 
 def test_every_model_is_asked_for_and_engines_have_time(services):

@@ -105,7 +105,7 @@ def check_parts(folder, parts: dict[str, Any]) -> None:
             "--disable-auto-complete-config",
             "--rate-limit=execution_count",
             f"--rate-limit-resource={resource}:3",
-            f"--host-policy={policy},numa-node=1",
+            *([f"--host-policy={policy},numa-node=1"] if path == LEAD else []),
             f"--backend-config={backend},{backend}={parts['value']}",
         ]
         assert read["secrets"]["grafana-admin-password"]["file"] == places.password_file

@@ -38,7 +38,7 @@ def test_locust_follows_the_first_scenario(tmp_path):
     assert a == ModelLoad("a", part=3.0, batch_mix=((1, 0.75), (8, 0.25)), shape_mix=(({"x": (1, 4)}, 1.0),))
     assert c == ModelLoad("c")
     assert "class ScenarioUser(TritonGrpcUser)" in text
-    assert "wait_time = constant_throughput(5.0)" in text
+    assert "wait_time = random_throughput(5.0)" in text
     assert "seed = 7\n" in text
     assert "deadline_s = 2.0\n" in text
     master = compose.read(files[LEAD])["services"]["locust-master"]["environment"]
@@ -53,14 +53,20 @@ def test_a_trace_that_locust_does_not_follow_is_said_in_its_file(tmp_path):
         assert (said in texts(loaded(tmp_path, text))[SCENARIO]) is there
 
 
+def test_only_requests_at_even_distances_are_paced_evenly(tmp_path):
+    text = texts(loaded(tmp_path, f"load: {{scenarios: {{s: {{rate: 200, arrivals: constant}}}}}}\nmodels: [{MODEL}]"))[SCENARIO]
+    assert "wait_time = constant_throughput(5.0)" in text
+    assert "from locust import constant_throughput, task" in text
+
+
 def test_locust_follows_the_scenario_that_the_deployment_names(tmp_path):
     jobs, steps = (texts(loaded(tmp_path, f"deploy: {{load: {{scenario: {name}}}}}{TRAFFIC}")) for name in ("jobs", "steps"))
     assert loads_of(jobs[SCENARIO]) == (ModelLoad("b"),)
     assert "class ScenarioUser(TritonHttpUser)" in jobs[SCENARIO]
-    assert "constant_throughput" not in jobs[SCENARIO]
+    assert "_throughput" not in jobs[SCENARIO]
     assert compose.read(jobs[LEAD])["services"]["locust-master"]["environment"]["LOCUST_USERS"] == "12"
     # Of stages the highest rate, in as many users as are enough for it.
-    assert "wait_time = constant_throughput(5.0)" in steps[SCENARIO]
+    assert "wait_time = random_throughput(5.0)" in steps[SCENARIO]
     assert compose.read(steps[LEAD])["services"]["locust-master"]["environment"]["LOCUST_USERS"] == "19"
     assert "#   10 to 95 a second for 1m" in steps[SCENARIO]
 
@@ -110,6 +116,8 @@ EXPLICIT = "server: {model_control: explicit, load_models: [a]}\n"
     ("before", "scenario", "said"),
     [
         ("", "rate: 50000", []),
+        ("", "arrivals: constant, warmup: 20s, slo: {p99: 5ms}", ["advice warmup knows no warmup", "advice slo no verdict"]),
+        ("", "warmup: 0s", []),
         ("", "rate: 200000", ["warning rate 40,000 users"]),
         ("", "users: 10001", ["warning users 10,001 users"]),
         ("", "stages: ['1-60000:10s']", ["warning stages 12,000 users", "advice stages 60000 requests a second"]),

@@ -164,8 +164,12 @@ IDLE = "TG117 intra_op_thread_count: write enable-global-threadpool: true"
         ("onnxruntime: {intra_op_thread_count: 4}", "", [IDLE]),
         ("onnxruntime: {enable-global-threadpool: true}", "cpu_threads: 2", ["TG117 cpu_threads: remove it, or enable-global-threadpool"]),
         ("onnxruntime: {default-max-batch-size: 8}", "", ["TG117 default-max-batch-size: remove it, and write batching"]),
-        ("onnxruntime: {intra_op_thread_count: 99999999999}", "", ["TG445 intra_op_thread_count: write a whole number from 0 to 2147483647", IDLE]),
-        ("python: {shm-growth-byte-size: 9223372036854775808}", "", ["TG445 shm-growth-byte-size: write a whole number of bytes from 1 to 9223372036854775807"]),
+        ("onnxruntime: {intra_op_thread_count: 2147483648}", "", ["TG445 intra_op_thread_count: write a whole number from 0 to 2147483647", IDLE]),
+        (
+            "python: {shm-growth-byte-size: 9223372036854775808}",
+            "",
+            ["TG445 shm-growth-byte-size: write a whole number of bytes from 1 to 9223372036854775807"],
+        ),
         ("onnxruntime: {enable-global-threadpool: true, intra_op_thread_count: 4}", "backend: tensorrt", []),
         ("tensorrt: {version-compatible: true}", "accelerator: tensorrt", ["TG117 tensorrt: remove it"]),
     ],
@@ -205,7 +209,10 @@ TAGGED = "triton: {release: '25.08'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserv
         ("deploy: {environment: {CUDA_DEVICE_ORDER: FASTEST_FIRST}}", ["TG448 deploy.environment.CUDA_DEVICE_ORDER"]),
         ("deploy: {environment: {CUDA_DEVICE_ORDER: PCI_BUS_ID}}", []),
         *((TAGGED % tag, []) for tag in ("py3", "mine-py3", "admin", "py3-min-onnx", "pyt-mine")),
-        *((TAGGED % tag, ["TG446 deploy.image"]) for tag in ("py3-sdk", "py3-igpu-sdk", "py3-min", "py3-igpu", "vllm-python-py3", "trtllm-python-py3", "pyt-python-py3")),
+        *(
+            (TAGGED % tag, ["TG446 deploy.image"])
+            for tag in ("py3-sdk", "py3-igpu-sdk", "py3-min", "py3-igpu", "vllm-python-py3", "trtllm-python-py3", "pyt-python-py3")
+        ),
         ("triton: {release: '24.10'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserver:24.10-tf2-python-py3'}", ["TG446 deploy.image"]),
         ("server: {model_control: poll}\ndefaults: {backend: tensorrt}", ["TG448 server.model_control"]),
         ("server: {model_control: explicit}", ["TG448 server.model_control"]),

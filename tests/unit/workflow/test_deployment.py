@@ -87,6 +87,18 @@ def test_a_locustfile_that_somebody_put_there_is_kept_or_a_conflict(project, tri
     assert "unchanged loadtests/grpc_user.py" in tritongen("render", project / "spec.yaml", "--deploy", "compose").out
 
 
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_a_compose_file_of_somebody_elses_stays_and_the_remedy_gives_both_a_place(project, tritongen, as_folder):
+    theirs = project / "docker-compose.yml"
+    theirs.mkdir() if as_folder else theirs.write_text("services: {}\n")
+    result = tritongen("render", project / "spec.yaml", "--deploy", "compose")
+    assert (result.code, result.err.count("TG043"), "deploy.folder gives" in result.err) == (2, 1, True)
+    (project / "spec.yaml").write_text((project / "spec.yaml").read_text() + "deploy: {folder: here}\n")
+    assert tritongen("render", project / "spec.yaml", "--deploy", "compose").code == 0
+    assert (project / "here/docker-compose.yml").is_file()
+    assert as_folder or theirs.read_text() == "services: {}\n"
+
+
 def test_what_is_wrong_with_the_deployment_is_said_with_what_is_wrong_with_the_models(project, tritongen):
     text = (project / "spec.yaml").read_text().replace('release: "25.08"', 'release: "25.08", engine_cache: /models')
     (project / "spec.yaml").write_text(f"{text}    accelerator: tensorrt\n    warmup: [16]\nserver: {{model_control: explicit, load_models: [other]}}\n")

@@ -103,8 +103,9 @@ ENTRIES = (
         "load-that-plain-locust-does-not-send",
         None,
         "The deployment's Locust sends what the scenario says.",
-        "Locust in a deployment is a closed loop of users without the files of the spec: it sends no trace and no stages, and no files of `data`. A model that"
-        " the server does not load at its start answers none of its requests. Each worker is one process: tens of thousands of users are late.",
+        "Locust in a deployment is a closed loop of users without the files of the spec: it sends no trace and no stages, and no files of `data`. It knows no"
+        " warmup, and says no verdict on an `slo`. A model that the server does not load at its start answers none of its requests. Each worker is one process:"
+        " tens of thousands of users are late.",
         "Nothing has to be done where that is enough; `tritongen load` sends the scenario as it is, from several machines where one is too slow.",
         "server: {model_control: explicit, load_models: [a]}\nload: {scenarios: {steady: {rate: 200, models: [a, b]}}}",
         "server: {model_control: explicit, load_models: [a, b]}\nload: {scenarios: {steady: {rate: 200, models: [a, b]}}}",
@@ -170,8 +171,9 @@ ENTRIES = (
         None,
         "The tag of `deploy.image` is of the release that the spec is for, and of an image that serves its models.",
         "Configs, options and plans are made for one release of Triton. Another one may refuse an option that it does not know, and loads no plan of another"
-        " TensorRT. NVIDIA's images for clients (-sdk) and for builds of one's own (-min) have no tritonserver, those for language models, PyTorch and TensorFlow (-vllm,"
-        " -trtllm, -pyt, -tf2) no backend for ONNX files and plans. Tags that name no release, as an image of your own may have, are not judged.",
+        " TensorRT. NVIDIA's images for clients (-sdk) and for builds of one's own (-min) have no tritonserver, those for language models, PyTorch"
+        " and TensorFlow (-vllm, -trtllm, -pyt, -tf2) no backend for ONNX files and plans. Tags that name no release, as an image of your own may have,"
+        " are not judged.",
         "Write the image's release, or an image of the release.",
         'triton: {release: "24.10"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
         'triton: {release: "25.08"}\ndeploy: {image: "nvcr.io/nvidia/tritonserver:25.08-py3"}',
