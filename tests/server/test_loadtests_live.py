@@ -442,3 +442,30 @@ def test_requests_that_would_wait_for_one_another_are_found(tmp_path, protocol):
     assert {"grpc": "init_gevent()", "http": "import locust before anything else"}[protocol] in said
     right = CHECK.replace("\ntry:", "\nset_up_grpc()\ntry:")
     assert library("import locust\n" + right, tmp_path, protocol) == "side by side\n"
+
+
+WAITING = """
+import os
+import socket
+import time
+import gevent
+from tritongen.client import Client
+from tritongen.load.greenlets import set_up_grpc
+
+set_up_grpc()
+with socket.socket() as silent:
+    silent.bind(("127.0.0.1", 0))
+    silent.listen()
+    clients = [Client(f"grpc://127.0.0.1:{silent.getsockname()[1]}") for _ in range(40)]
+    waiting = [gevent.spawn(client.live, deadline_s=60) for client in clients]
+    until = time.monotonic() + 60
+    while gevent.get_hub().threadpool.size < 40 and time.monotonic() < until:
+        gevent.sleep(0.01)
+    print(gevent.get_hub().threadpool.size >= 40, flush=True)
+    os._exit(0)  # without the answers, for which the threads would wait
+"""
+
+
+def test_each_of_many_users_has_a_thread_that_waits_for_its_answer(tmp_path):
+    """One that has none waits for another's, and the time would be measured as the server's."""
+    assert library("import locust\n" + WAITING, tmp_path) == "True\n"
