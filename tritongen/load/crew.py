@@ -22,6 +22,9 @@ RUN_VARIABLE = "TRITONGEN_LOAD_RUN"
 SHARES_VARIABLE = "TRITONGEN_LOAD_SHARES"
 """How many workers the master waits for; not set for the workers of another machine."""
 
+HERE_VARIABLE = "TRITONGEN_LOAD_HERE"
+"""The folder in which `tritongen load` was started: a sender reads relative paths from there."""
+
 VERSION_VARIABLE = "TRITONGEN_LOAD_VERSION"
 """The version of tritongen, which master and workers must have in common."""
 
@@ -51,7 +54,7 @@ def instant_of(go: Mapping[str, Any]) -> float:
 
 @dataclass
 class _Member:
-    """A worker with a share."""
+    """A worker with a share. Its name is for people: containers of one image may all have the same host name and the same process id."""
 
     name: str
     share: int
@@ -118,7 +121,7 @@ class Crew:
             self._begin()
             return
         member.over = member.over or "over" in said
-        self.write({**said, "sender": member.name})
+        self.write({**said, "sender": worker, "name": member.name})
         if not self._begun and ("error" in said or member.over):
             self.stop()  # without one share there is no run
 
@@ -131,7 +134,7 @@ class Crew:
                 self.write({"gone": member.name, "have": len(self._members)})
             elif lost != member.lost:
                 member.lost = lost
-                self.write({"sender": member.name, "lost": lost})
+                self.write({"sender": worker, "name": member.name, "lost": lost})
 
     def stop(self) -> None:
         """End early: every sender makes its last report."""
@@ -145,6 +148,6 @@ class Crew:
             return
         self._begun = True
         go = {"instant": time.perf_counter() + LEAD_S, "boot": boot_id()}
-        self.write({"start": go["instant"], "senders": {member.name: member.share for member in self._members.values()}})
+        self.write({"start": go["instant"], "senders": {worker: [member.name, member.share] for worker, member in self._members.items()}})
         for worker in self._members:
             self.tell(worker, GO, go)

@@ -6,15 +6,16 @@ import contextlib
 import os
 import re
 import signal
+import site
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritongen.load.crew import RUN_VARIABLE, SHARES_VARIABLE, VERSION_VARIABLE
+from tritongen.load.crew import HERE_VARIABLE, RUN_VARIABLE, SHARES_VARIABLE, VERSION_VARIABLE
 
 END_S = 15.0
 """Seconds for Locust to end by itself when it is told to."""
@@ -70,21 +71,35 @@ HERE = Machines()
 
 @contextlib.contextmanager
 def locust(folder: Path, options: Sequence[str], shares: int | None, tool_version: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Locust on our locustfile, in a session of its own, so that Ctrl-C reaches only us; gone when the block is left.
+    """Locust on our locustfile, in a session of its own, so that Ctrl-C reaches only us; gone when the block is left, and when this process dies.
 
     `shares`: how many workers the master waits for; None for what is a worker itself. `tool_version`: what master and workers must have in common.
     """
     command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), *options]
     command += ["--only-summary", "--loglevel", "ERROR", "--host", "tritongen"]
-    environment = {**os.environ, RUN_VARIABLE: str(folder), VERSION_VARIABLE: tool_version}
+    environment = {**_surroundings(folder), RUN_VARIABLE: str(folder), VERSION_VARIABLE: tool_version}
     if shares is not None:
         environment[SHARES_VARIABLE] = str(shares)
     with (folder / "locust.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        # Its input says nothing: that it is closed tells Locust that this process is no more.
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         yield process
     finally:
         end(process)
+        if process.stdin is not None:
+            process.stdin.close()
+
+
+def _surroundings(folder: Path) -> Mapping[str, str]:
+    """Environment variables in which Locust has no settings but ours, and finds the modules that this process finds.
+
+    Locust also takes options from variables, from `locust.conf` and `pyproject.toml` in the current folder and from `.locust.conf` in the user's: one for other
+    load tests, such as a run time or tags, would break ours. Both folders are the run's own.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
+    modules = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
+    return {**kept, "HOME": str(folder), "PYTHONUSERBASE": site.getuserbase(), "PYTHONPATH": modules, HERE_VARIABLE: str(Path.cwd())}
 
 
 def end(process: subprocess.Popen[bytes], hurry: Callable[[], bool] = lambda: False) -> None:

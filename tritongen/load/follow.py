@@ -19,6 +19,7 @@ class SenderState:
     """One sender.
 
     Attributes:
+        name: what people call it; another may have the same.
         share: its share of the schedule.
         cpu_s, wall_s: its CPU seconds, and the seconds that they are of.
         under_way: its requests without an answer.
@@ -27,6 +28,7 @@ class SenderState:
         told: the requests that it told of, by model and stage.
     """
 
+    name: str
     share: int = 0
     cpu_s: float = 0.0
     wall_s: float = 0.0
@@ -45,7 +47,7 @@ class Follower:
         reports: the file.
         awaited: how many workers are waited for that others start; 0 where there are none, and nothing of them is news.
         recorder: what was measured so far.
-        senders: by name, from the beginning of the run on.
+        senders: by the id of their worker, from the beginning of the run on.
         trouble: what went wrong with single senders, in sentences.
         workers: how many workers the master has.
         start: when the first request was due, on this machine's `time.perf_counter`; None before.
@@ -59,6 +61,7 @@ class Follower:
     workers: int = 0
     start: float | None = None
     _place: int = 0
+    _explained: set[str] = field(default_factory=set)
 
     @property
     def elapsed_s(self) -> float:
@@ -91,9 +94,9 @@ class Follower:
         """The senders that did not come to their end, in sentences."""
         gone = "{name} was lost {at:.0f} s after the beginning, and with it what it had still to send"
         return [
-            f"sender {gone.format(name=name, at=self.elapsed_s if sender.lost_at is None else sender.lost_at)}"
-            for name, sender in self.senders.items()
-            if not sender.over and not any(trouble.startswith((f"sender {name}:", f"sender {name} ")) for trouble in self.trouble)
+            f"sender {gone.format(name=sender.name, at=self.elapsed_s if sender.lost_at is None else sender.lost_at)}"
+            for worker, sender in self.senders.items()
+            if not sender.over and worker not in self._explained
         ]
 
     def lasted_s(self) -> float | None:
@@ -103,7 +106,7 @@ class Follower:
     def _take(self, data: Mapping[str, Any], measured: Recorder | None) -> list[str]:
         if "start" in data:
             self.start = data["start"]
-            self.senders = {name: SenderState(share) for name, share in data["senders"].items()}
+            self.senders = {worker: SenderState(name, share) for worker, (name, share) in data["senders"].items()}
         elif "hello" in data:
             self.workers = data["have"]
             return [f"worker {data['hello']} is there ({self.workers} of {self.awaited})"] if self.awaited else []
@@ -116,8 +119,9 @@ class Follower:
             return self._of_sender(data["sender"], data, measured)
         return []
 
-    def _of_sender(self, name: str, data: Mapping[str, Any], measured: Recorder | None) -> list[str]:
-        sender = self.senders.get(name, SenderState())
+    def _of_sender(self, worker: str, data: Mapping[str, Any], measured: Recorder | None) -> list[str]:
+        name = data["name"]
+        sender = self.senders.get(worker, SenderState(name))
         if measured is not None:
             sender.told.update(accounted(measured))
             sender.lasted_s = data["lasted_s"]
@@ -126,8 +130,10 @@ class Follower:
             sender.under_way = data["under_way"]
         elif "error" in data:
             self.trouble.append(f"sender {name}: {data['error']}")
+            self._explained.add(worker)
         elif "status" in data and not self.trouble:
             self.trouble.append(f"sender {name} ended with status {data['status']}")
+            self._explained.add(worker)
         elif "over" in data:
             sender.over, sender.under_way = True, 0
         elif "lost" in data:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import gevent
-from gevent import subprocess
+from gevent import select, subprocess
 from gevent.event import AsyncResult
 from locust import User, events, task
 from locust.dispatch import UsersDispatcher
@@ -157,6 +159,7 @@ hands: dict[Environment, Hand] = {}
 @events.init.add_listener
 def _begin(environment: Environment, **_: Any) -> None:
     """Here Locust has connected to its master, or waits for workers."""
+    gevent.spawn(_outlive_nobody)
     runner: Any = environment.runner
     if not isinstance(runner, WorkerRunner):
         _lead(environment, runner)
@@ -168,6 +171,13 @@ def _begin(environment: Environment, **_: Any) -> None:
         name = f"{socket.gethostname()} {os.getpid()}"
         own({"connected": name})
         runner.send_message(crew.HELLO, {"name": name, "version": os.environ[crew.VERSION_VARIABLE]})
+
+
+def _outlive_nobody() -> None:
+    """End with the process that started Locust, also where that was killed: its end of our input is closed then. Nobody is left who would read a report."""
+    select.select([sys.stdin], [], [])
+    shutil.rmtree(folder, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _lead(environment: Environment, runner: Any) -> None:

@@ -116,7 +116,7 @@ def run_load(
         return LoadResult(
             plan,
             follower.recorder,
-            tuple(SenderUse(name, sender.cpu_s, sender.wall_s) for name, sender in sorted(follower.senders.items())),
+            tuple(SenderUse(sender.name, sender.cpu_s, sender.wall_s) for sender in sorted(follower.senders.values(), key=lambda sender: sender.share)),
             watch.result(),
             {**({"tritongen": tool_version} if tool_version else {}), **_versions(client)},
             complete and not trouble,

@@ -12,6 +12,7 @@ import gc
 import itertools
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from tritongen.errors import TritongenError
 from tritongen.load.arrivals import Arrival, draws
 from tritongen.load.clock import Timer
 from tritongen.load.connections import allow_connections, most_connections
+from tritongen.load.crew import HERE_VARIABLE
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Key, Recorder
@@ -218,6 +220,7 @@ async def work() -> int:
     if not order:
         return 0
     job = json.loads(order)
+    os.chdir(os.environ.get(HERE_VARIABLE, "."))
     try:
         await Sender(LoadPlan.from_json(job["plan"]), job["share"], job["shares"]).run(orders)
     except TritongenError as error:

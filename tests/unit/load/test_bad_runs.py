@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from known_server import MODEL, PAGES, ROOT, known_server, page
@@ -148,6 +149,43 @@ def faulty_server():
     finally:
         end()
         thread.join()
+
+
+def test_settings_for_other_load_tests_of_locusts_do_not_reach_ours(tmp_path):
+    """Locust reads them from the current folder, from the user's, and from variables; paths that people give are still those of the current folder."""
+    for place, text in (("locust.conf", "run-time = 1ms\ntags = other\n"), ("home/.locust.conf", "csv = home\nprocesses = 3\n"), ("data.txt", "0.1\n0.2\n")):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text(text)
+    (tmp_path / "pyproject.toml").write_text("[tool.locust]\nusers = 5\nexclude-tags = ['all']\nlocustfile = 'none.py'\n")
+    foreign = {"LOCUST_RUN_TIME": "1ms", "LOCUST_CSV": "csv", "LOCUST_MODE_WORKER": "true", "LOCUST_NO_SUCH": "x", "HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "tritongen", "load", MODEL, "--arrivals", "trace:data.txt", "--duration", "300ms", "--format", "json", "-u"]
+    with known_server(tmp_path, service_s=0.0) as server:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **foreign}
+        done = subprocess.run([*command, server.urls["http"]], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=SOON_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["requests"] == {"ok": 2}
+    assert not list(tmp_path.glob("**/*.csv"))
+
+
+def test_what_is_killed_takes_its_senders_and_its_folder_along(load, tmp_path):
+    with known_server(tmp_path, service_s=0.0) as server:
+        process, folder = begun(load("killed", server.urls["http"], "--rate", 50, "--duration", "600s"))
+        process.kill()
+        process.wait()
+        end = time.monotonic() + SOON_S
+        while of_run(folder) or list(folder.iterdir()):
+            assert time.monotonic() < end, (of_run(folder), list(folder.iterdir()))
+            time.sleep(0.05)
+
+
+def of_run(folder):
+    """The processes of a run whose folder for temporary files is this one."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in (place / "environ").read_bytes():
+                found.append(int(place.name))
+    return found
 
 
 def test_each_way_to_answer_wrongly_is_an_error_of_its_kind_and_breaks_the_promise():

@@ -13,7 +13,9 @@ from known_server import MODEL, ROOT, known_server
 from tritongen.load.arrivals import Stage, schedule
 from tritongen.load.crew import GO, LEAD_S, SHARE, STOP, Crew, boot_id, instant_of
 from tritongen.load.engine import Machines, free_port
+from tritongen.load.follow import Follower
 from tritongen.load.plan import LoadPlan, ModelLoad
+from tritongen.load.recorder import Recorder
 from tritongen.load.run import run_load
 
 SOON_S = 120
@@ -166,15 +168,15 @@ def test_shares_are_given_out_once_and_the_run_begins_when_all_are_ready():
     for worker in "bc":
         told.line(worker, ready=True)
     assert told.kinds(GO) == ["b", "c"]
-    assert told.notes[-1]["senders"] == {"B": 0, "C": 1}
+    assert told.notes[-1]["senders"] == {"b": ["B", 0], "c": ["C", 1]}
     assert "the run has begun" in told.hello("e")[2]["refused"]
     assert not told.crew.done
     told.line("b", over=True)
     told.crew.look({"b": False, "c": False})
-    assert told.notes[-1] == {"sender": "C", "lost": True}
+    assert told.notes[-1] == {"sender": "c", "name": "C", "lost": True}
     assert told.crew.done
     told.crew.look({"c": True})
-    assert told.notes[-1] == {"sender": "C", "lost": False}
+    assert told.notes[-1] == {"sender": "c", "name": "C", "lost": False}
     assert not told.crew.done
 
 
@@ -188,11 +190,32 @@ def test_without_one_share_there_is_no_run():
         told.hello(worker)
     told.line("a", error="the data is not there")
     assert told.kinds(STOP) == ["a", "b"]
-    assert told.notes[-1] == {"sender": "A", "error": "the data is not there"}
+    assert told.notes[-1] == {"sender": "a", "name": "A", "error": "the data is not there"}
     for worker in "ab":
         told.line(worker, over=True)
     assert told.crew.done
     assert not told.kinds(GO)
+
+
+def test_workers_of_one_name_are_not_taken_for_one(tmp_path):
+    told = Told()
+    for worker in "ab":
+        told.crew.hello(worker, {"name": "box 1", "version": "1.0"})
+    for worker in "ab":
+        told.line(worker, ready=True)
+    for worker, cpu_s in (("a", 0.1), ("b", 0.2)):
+        told.line(worker, recorder=Recorder().to_json(), cpu_s=cpu_s, wall_s=1.0, under_way=0, lasted_s=1.0)
+    told.line("a", over=True)
+    follower = Follower(tmp_path / "reports.jsonl")
+    follower.reports.write_text("".join(f"{json.dumps(note)}\n" for note in told.notes))
+    follower.read()
+    assert [(sender.name, sender.share, sender.cpu_s, sender.over) for sender in follower.senders.values()] == [
+        ("box 1", 0, 0.1, True),
+        ("box 1", 1, 0.2, False),
+    ]
+    assert not follower.over
+    (lost,) = follower.lost()
+    assert lost.startswith("sender box 1 was lost")
 
 
 def test_clocks_of_machines_are_not_compared():
