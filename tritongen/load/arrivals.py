@@ -40,8 +40,12 @@ class Stage:
         """How many requests the stage has on average."""
         return self.seconds * (self.rate + self.end_rate) / 2
 
+    def arrived(self, seconds: float) -> float:
+        """How many requests have arrived on average, so many seconds after the stage's beginning: the integral of the rate."""
+        return self.rate * seconds + (self.end_rate - self.rate) / self.seconds * seconds**2 / 2
+
     def instant(self, count: float) -> float:
-        """Seconds after the stage's beginning when `count` requests have arrived on average: the inverse of the integral of the rate."""
+        """Seconds after the stage's beginning when `count` requests have arrived on average: the inverse of `arrived`."""
         slope = (self.end_rate - self.rate) / self.seconds
         if abs(slope) < 1e-12:
             return count / self.rate
@@ -58,17 +62,19 @@ class Arrival:
     stage: int
 
 
-def schedule(stages: Sequence[Stage], kind: ArrivalKind, *, seed: int = 0, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
+def schedule(stages: Sequence[Stage], kind: ArrivalKind, *, seed: int = 0, share: int = 0, shares: int = 1, begin_s: float = 0.0) -> Iterator[Arrival]:
     """The arrivals of one of `shares` equal senders, in order.
 
     `poisson`: exponential gaps, which is what independent users make, and what queues are measured with; the union of the shares is a Poisson process of the
-    whole rate. `constant`: even gaps; the shares interleave exactly.
+    whole rate. `constant`: even gaps; the shares interleave exactly. `begin_s`: leave out what is due before, in seconds from the run's beginning.
     """
-    source = random.Random(f"{seed} {share}")  # noqa: S311 - no secret
+    source = random.Random(f"{seed} {share} {begin_s}" if begin_s else f"{seed} {share}")  # noqa: S311 - no secret
     begin = 0.0
     for index, stage in enumerate(stages):
         expected = stage.requests
-        count = (share + 0.5) if kind == "constant" else source.expovariate(1.0) * shares
+        passed = stage.arrived(min(max(begin_s - begin, 0.0), stage.seconds))
+        first = share + 0.5
+        count = first + shares * max(math.ceil((passed - first) / shares), 0) if kind == "constant" else passed + source.expovariate(1.0) * shares
         while count < expected:
             yield Arrival(begin + stage.instant(count), index)
             count += shares if kind == "constant" else source.expovariate(1.0) * shares

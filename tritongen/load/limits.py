@@ -41,6 +41,7 @@ class Measured:
         late_ms: how late half of the requests were sent, or later. A mean may be that of a single hiccup.
         due: requests that were due.
         counts: those that were sent, by outcome.
+        busy: a sender had no core left.
     """
 
     split: Mapping[str, float]
@@ -50,6 +51,7 @@ class Measured:
     late_ms: float
     due: int
     counts: Mapping[str, int]
+    busy: bool = False
 
 
 _FAILED = {
@@ -132,6 +134,8 @@ def _outside(found: Measured, outside_ms: float) -> str:
     if found.late_ms > _SENDER * outside_ms:
         late = f"This machine sent half of the requests {found.late_ms:.2f} ms late or more, which is most of that"
         return f"{late}: add --processes, or send from another machine."
+    if found.busy:
+        return "A sender of this machine had no core left, so that it was late itself: add --processes, or send from another machine."
     nearer = "a client nearer to the server, or with more CPU"
     if found.facts is None:
         return f"The way there and back over {found.protocol} and the work on both ends take most of it: {nearer}."

@@ -26,6 +26,7 @@ class ModelResult:
         deadline_s: when a request was given up.
         server: what the server counted of it; None where it did not say.
         facts: what was known of it before the run; None where that is not kept.
+        busy: a sender had no core left.
     """
 
     load: ModelLoad
@@ -34,6 +35,7 @@ class ModelResult:
     deadline_s: float
     server: ServerSide | None = None
     facts: ModelFacts | None = None
+    busy: bool = False
 
     def latencies(self) -> Histogram:
         """The latencies of requests that were answered."""
@@ -93,7 +95,8 @@ class ModelResult:
     def limits(self) -> str:
         """One sentence about what limits the model, and what to try."""
         protocol = next((key.protocol for key in self.recorder.histograms if key.model == self.load.model), "")
-        return what_limits(Measured(self.split(), self.server, self.facts, protocol, measure(self.recorder.late, "p50"), self.due, self.counts))
+        late_ms = measure(self.recorder.late, "p50")
+        return what_limits(Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts, self.busy))
 
     def data(self, *, whole: bool) -> dict[str, Any]:
         """The part as plain data; no promise counts as kept by a run that is not `whole`: valid, and complete."""

@@ -163,13 +163,13 @@ def traced(seconds: float, warmup_s: float) -> tuple[Stage, ...]:
     return (*_warmup(warmup_s, 0.0), Stage(seconds, 0.0, 0.0, "trace"))
 
 
-def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1) -> Iterator[Arrival]:
-    """The requests of one of `shares` equal senders of an open loop, in order.
+def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1, *, begin_s: float = 0.0) -> Iterator[Arrival]:
+    """The requests of one of `shares` equal senders of an open loop, in order; a schedule's, but not a trace's, from `begin_s` on.
 
     Raises InputError (TG001 to TG003, TG420) for a trace that cannot be used; all of it is read at once, so that none breaks in the middle of a run.
     """
     if plan.arrivals != "trace":
-        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares)
+        return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares, begin_s=begin_s)
     return itertools.islice(_traced(plan)[0], share, None, shares)
 
 

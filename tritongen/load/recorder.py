@@ -80,10 +80,10 @@ class Recorder:
             second.errors += 1
             self.errors.add(key.model, key.outcome, message)
 
-    def miss(self, model: str, stage: int, due_s: float) -> None:
-        """A request that was due was not sent: the run ended, or the generator could not."""
-        self.missed[model, stage] += 1
-        self.seconds.setdefault(int(due_s), Second()).due += 1
+    def miss(self, model: str, stage: int, due_s: float, count: int = 1) -> None:
+        """Requests that were due in one second were not sent: the run ended, or the generator could not."""
+        self.missed[model, stage] += count
+        self.seconds.setdefault(int(due_s), Second()).due += count
 
     def merge(self, other: Recorder) -> None:
         """Add what another process measured."""

@@ -36,6 +36,11 @@ class SenderUse:
         """The part of one core that it used."""
         return self.cpu_s / self.wall_s if self.wall_s >= _SHORTEST_S else 0.0
 
+    @property
+    def busy(self) -> bool:
+        """Whether it had no core left."""
+        return self.share > _BUSY
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -139,16 +144,15 @@ class LoadResult:
     @property
     def overburdened(self) -> tuple[str, ...]:
         """Why the sending side was the bottleneck, whatever the server did; empty where it was not."""
-        reasons = [
-            f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.share > _BUSY
-        ]
+        reasons = [f"sender {sender.name} used {sender.share:.0%} of a core: it was the bottleneck; add --processes" for sender in self.senders if sender.busy]
         return (*reasons, *filter(None, [lateness(self.recorder.late) or slowness(self.recorder.lag)]))
 
     @property
     def models(self) -> tuple[ModelResult, ...]:
         """The run by model."""
+        busy = any(sender.busy for sender in self.senders)
         return tuple(
-            ModelResult(load, self.recorder, self.measured_s, self.plan.deadline_s, self.servers.get(load.model), self.facts.get(load.model))
+            ModelResult(load, self.recorder, self.measured_s, self.plan.deadline_s, self.servers.get(load.model), self.facts.get(load.model), busy)
             for load in self.plan.models
         )
 

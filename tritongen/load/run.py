@@ -177,8 +177,8 @@ def _count_unsent(plan: LoadPlan, follower: Follower, shares: int, until_s: floa
     """What senders that made no last report had still to send was due, too."""
     for sender in follower.senders.values() if not plan.users else ():
         if sender.lasted_s is None:
-            for model, stage, due_s in unsent(plan, sender.share, shares, sender.told, until_s):
-                follower.recorder.miss(model, stage, due_s)
+            for model, stage, second, count in unsent(plan, sender.share, shares, sender.told, until_s):
+                follower.recorder.miss(model, stage, second, count)
 
 
 def _ended_early(plan: LoadPlan, follower: Follower) -> Iterator[str]:

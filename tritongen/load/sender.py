@@ -30,12 +30,17 @@ from tritongen.load.crew import HERE_VARIABLE
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Key, Recorder
+from tritongen.load.unsent import due_between
 from tritongen.load.wire import Outcome, Pool, open_pool
 
 TICK_S = 0.5
 _LOOK_S = 0.02
 _LONGEST_LINE = 2**26
 _GRACE_S = 0.5
+_SPELL_S = 0.005
+"""For how long requests that are due are sent before the loop may read answers again."""
+_BEHIND_S = 1.0
+"""A sender that has not caught up with its schedule for so long cannot make its rate."""
 
 
 @dataclass
@@ -68,6 +73,7 @@ class Sender:
         self.plan = plan
         self.protocol = parse_url(plan.url).protocol
         self.start = math.inf
+        self._share, self._shares = share, shares
         self._arrivals = arrivals_of(plan, share, shares)
         self._users = plan.users // shares + (share < plan.users % shares)
         self._recorder = Recorder()
@@ -117,15 +123,25 @@ class Sender:
                 sending.result()
 
     async def _open_loop(self, pool: Pool) -> None:
-        """Every arrival at its instant: the timer's own callback sends, so that nothing else has to be woken first."""
+        """Every arrival at its instant: the timer's own callback sends, so that nothing else has to be woken first.
+
+        Where this machine cannot make the rate, it is sent what it can, and what was due meanwhile is counted.
+        """
         timer, loop = Timer(), asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
         upcoming = next(self._arrivals, None)
+        behind_since: float | None = None
 
         def send_due() -> None:
-            nonlocal upcoming
+            nonlocal upcoming, behind_since
             timer.clear()
-            while upcoming is not None and (instant := self.start + upcoming.due_s) <= time.perf_counter():
+            end = time.perf_counter() + _SPELL_S
+            while upcoming is not None and (instant := self.start + upcoming.due_s) <= (now := time.perf_counter()):
+                if now >= end:
+                    behind_since = now if behind_since is None else behind_since
+                    if now - behind_since > _BEHIND_S:
+                        upcoming, behind_since = self._skip(upcoming, now - self.start), None
+                    break
                 model = self._pick()
                 if len(self._under_way) >= self.plan.most_under_way:
                     self._miss(model, upcoming)
@@ -134,6 +150,8 @@ class Sender:
                     self._under_way.add(task)
                     task.add_done_callback(self._under_way.discard)
                 upcoming = next(self._arrivals, None)
+            else:
+                behind_since = None
             if upcoming is not None:
                 timer.set(self.start + upcoming.due_s)
             elif not over.done():
@@ -146,6 +164,19 @@ class Sender:
         finally:
             loop.remove_reader(timer)
             timer.close()
+
+    def _skip(self, upcoming: Arrival | None, until_s: float) -> Arrival | None:
+        """Count what was due until then as never sent; the next request after it."""
+        if self.plan.arrivals == "trace":
+            while upcoming is not None and upcoming.due_s < until_s:
+                self._miss(self._pick(), upcoming)
+                upcoming = next(self._arrivals, None)
+            return upcoming
+        if upcoming is not None:
+            for model, stage, second, count in due_between(self.plan, self._share, self._shares, upcoming.due_s, until_s):
+                self._recorder.miss(model, stage, second, count)
+        self._arrivals = arrivals_of(self.plan, self._share, self._shares, begin_s=until_s)
+        return next(self._arrivals, None)
 
     async def _closed_loop(self, pool: Pool) -> None:
         end = self.start + self.plan.length_s

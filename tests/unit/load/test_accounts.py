@@ -24,7 +24,7 @@ from tritongen.load.plan import LoadPlan, ModelLoad, arrivals_of
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
 from tritongen.load.run import run_load
-from tritongen.load.unsent import accounted, unsent
+from tritongen.load.unsent import accounted, due_between, unsent
 from tritongen.patience import Patience
 
 PLAN = LoadPlan((ModelLoad("a", part=2), ModelLoad("b")), "grpc://h:1", stages=(Stage(1, 50, 50, "warmup", measured=False), Stage(4, 100, 100, "100/s")))
@@ -33,14 +33,35 @@ PLAN = LoadPlan((ModelLoad("a", part=2), ModelLoad("b")), "grpc://h:1", stages=(
 def test_what_a_lost_sender_had_still_to_send_was_due():
     told = collections.Counter({("a", 1): 40, ("b", 1): 7})
     owed = list(unsent(PLAN, 1, 2, told, PLAN.length_s))
-    arrivals = [arrival.due_s for arrival in arrivals_of(PLAN, 1, 2) if arrival.stage == 1]
-    assert len(owed) + 47 == len(arrivals)
-    assert [due for _, _, due in owed] == sorted(due for _, _, due in owed)
-    assert {(model, stage) for model, stage, _ in owed} == {("a", 1), ("b", 1)}
-    assert all(due < 3 for _, _, due in unsent(PLAN, 1, 2, told, 3.0))
-    # Both models together, and each by itself, are what the share of the schedule has.
-    whole = collections.Counter(model for model, _, _ in unsent(PLAN, 1, 2, {}, PLAN.length_s))
-    assert whole - collections.Counter(model for model, _, _ in owed) == {"a": 40, "b": 7}
+    assert counted(owed) == {"a": 133 - 40, "b": 67 - 7}  # half of the 400 that are due on average, two parts to one
+    assert [second for _, _, second, _ in owed] == sorted(second for _, _, second, _ in owed)
+    assert {stage for _, stage, _, _ in owed} == {1}
+    assert counted(unsent(PLAN, 1, 2, told, 3.0)) == {"a": 67 - 40, "b": 33 - 7}
+    assert counted(due_between(PLAN, 0, 1, 1.5, 3.0)) == {"a": 100, "b": 50}
+
+
+@pytest.mark.parametrize("kind", ["poisson", "constant"])
+def test_what_was_due_is_the_same_counted_as_drawn(kind):
+    plan = dataclasses.replace(PLAN, arrivals=kind, models=(ModelLoad("a"),), stages=(Stage(2, 0, 400, "up"), Stage(1.5, 400, 100, "down")))
+    for share in (0, 1, 2):
+        drawn = [arrival.due_s for arrival in arrivals_of(plan, share, 3, begin_s=0.7)]
+        assert len(drawn) == pytest.approx(counted(due_between(plan, share, 3, 0.7, plan.length_s))["a"], abs=1 if kind == "constant" else 40)
+        assert (min(drawn) >= 0.7, drawn) == (True, sorted(drawn))
+        if kind == "constant":
+            assert drawn == [arrival.due_s for arrival in arrivals_of(plan, share, 3) if arrival.due_s >= 0.7]
+
+
+def test_what_was_due_of_a_trace_is_what_it_says(tmp_path):
+    (tmp_path / "trace").write_text("0.5\n0.6\n1.5\n1.6\n1.7\n")
+    plan = LoadPlan((ModelLoad("a"),), "grpc://h:1", stages=(Stage(3, 0, 0, "trace"),), arrivals="trace", trace=str(tmp_path / "trace"))
+    assert list(unsent(plan, 0, 1, {("a", 0): 1}, 1.65)) == [("a", 0, 0, 1), ("a", 0, 1, 2)]
+
+
+def counted(found):
+    total = collections.Counter()
+    for model, _, _, count in found:
+        total[model] += count
+    return total
 
 
 def test_a_sender_has_told_of_what_it_sent_and_of_what_it_missed():

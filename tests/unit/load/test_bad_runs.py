@@ -167,6 +167,16 @@ def test_settings_for_other_load_tests_of_locusts_do_not_reach_ours(tmp_path):
     assert not list(tmp_path.glob("**/*.csv"))
 
 
+def test_a_rate_that_no_machine_makes_ends_on_time_with_what_could_be_sent(tmp_path):
+    with known_server(tmp_path, service_s=0.0) as server:
+        stages = (Stage(3, 1_000_000, 1_000_000, "too much"),)
+        result = run_load(LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=stages, deadline_s=2, pool=2))
+    assert (result.complete, result.trouble) == (True, ())
+    assert result.counts["ok"] > 0
+    assert result.due == pytest.approx(3_000_000, rel=0.05)
+    assert "of the requests that were due were sent, which is less than 95%" in " ".join(result.invalid)
+
+
 def test_what_is_killed_takes_its_senders_and_its_folder_along(load, tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
         process, folder = begun(load("killed", server.urls["http"], "--rate", 50, "--duration", "600s"))

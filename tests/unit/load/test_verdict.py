@@ -154,9 +154,9 @@ def test_a_promise_that_is_broken_by_failures_needs_no_more_requests(slo):
 SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
 
 
-def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, **changes):
+def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, busy=False, **changes):
     server = ServerSide(100, 0, int(100 * batch), 100, {}, {})
-    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, due, counts or {"ok": due}))
+    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, due, counts or {"ok": due}, busy))
 
 
 @pytest.mark.parametrize(
@@ -169,6 +169,7 @@ def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, due=100, cou
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "with 1.2 rows at a time of 8"),
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 6}, "The model itself takes most of it: a faster precision"),
         ({"outside": 9.0, "late_ms": 8.0}, "This machine sent half of the requests 8.00 ms late or more"),
+        ({"outside": 9.0, "busy": True}, "A sender of this machine had no core left"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_915_200)}, "Each request carries 4.92 MB over grpc"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
         ({"outside": 9.0}, "The way there and back over grpc"),
