@@ -23,6 +23,8 @@ END_S = 15.0
 _LOOK_S = 0.05
 _REASON = re.compile(r"[A-Za-z_.]*(?:Error|Exception): ")
 """How the last line of a traceback begins."""
+_TABLE = re.compile(r"Type +Name|.*\||Response time percentiles")
+"""Lines of the statistics that Locust prints at its end, which are empty where nothing was sent."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ def last_words(folder: Path) -> str:
     """Why Locust ended: the exception that it wrote last, else the end of what it wrote."""
     log = (folder / "locust.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
     reasons = [line for line in log if _REASON.match(line)]
-    return (reasons[-1] if reasons else " ".join(log[-3:]))[:500]
+    others = [line for line in log if line.strip() and not _TABLE.match(line)]
+    return (reasons[-1] if reasons else " ".join(others[-3:]))[:500]
 
 
 def free_port() -> int:

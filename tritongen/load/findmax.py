@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tritongen.errors import TritongenError
 from tritongen.load.plan import LoadPlan, problem, staged
 from tritongen.load.recorder import Second
 from tritongen.load.result import LoadResult
-from tritongen.load.verdict import judged
+from tritongen.load.verdict import FEWEST_BEYOND, is_thin, judged
 from tritongen.spec.traffic import MOST_RATE, Promises, Step
 
 _PRECISION = 1.05
@@ -49,12 +50,14 @@ class Found:
     Attributes:
         rate: the highest rate that was kept; 0 where none was.
         probes: everything that was tried, in order; a rate at which this machine was the bottleneck is there again.
-        complete: the search came to its end; False after Ctrl-C.
+        complete: the search came to its end; False after Ctrl-C, and where a run could not begin.
+        ended: why it could not, in a sentence; empty otherwise.
     """
 
     rate: float
     probes: tuple[Probe, ...]
     complete: bool = True
+    ended: str = ""
 
     @property
     def best(self) -> LoadResult | None:
@@ -108,7 +111,8 @@ def find_max(
     """Search with runs of `seconds` each; `tell` is called with each. Raises InputError as `check_search` does.
 
     Starts at `first_rate`, doubles (or halves) until one rate is kept and another is not, and bisects until they are within 5 %. A run in which nothing was due
-    ends it, and so does Ctrl-C, with what was found until then; before the first run has begun that goes on as KeyboardInterrupt.
+    ends it, and so does Ctrl-C, or a run that cannot begin since the server is gone, with what was found until then; before the first run was over these go on
+    as KeyboardInterrupt and TritongenError.
     """
     check_search(plan)
     probes: list[Probe] = []
@@ -123,6 +127,10 @@ def find_max(
             if not probes:
                 raise
             return Found(low, tuple(probes), complete=False)
+        except TritongenError as error:
+            if not probes:
+                raise
+            return Found(low, tuple(probes), complete=False, ended=str(error))
         if not (last := probes[-1].result).complete or not last.due:
             return Found(low, tuple(probes), complete=last.complete)
         if probes[-1].reasons:
@@ -138,11 +146,24 @@ def find_max(
 def _tried(plan: LoadPlan, rate: float, seconds: float, warmup_s: float, run: Callable[[LoadPlan], LoadResult]) -> Iterator[Probe]:
     """The runs at one rate; the last one counts."""
     stages = staged((Step(rate, rate, seconds),), warmup_s)
+    believed = False
     for _ in range(_TRIES):
         result = run(dataclasses.replace(plan, stages=stages, users=0, find_max=True))
-        yield Probe(rate, result, _reasons(result, rate), bool(result.overburdened))
-        if not result.overburdened or not result.complete:
+        reasons = _reasons(result, rate)
+        yield Probe(rate, result, reasons, bool(result.overburdened))
+        if not result.complete or not (result.overburdened or (reasons and not believed and _by_few(result))):
             return
+        believed = believed or not result.overburdened
+
+
+def _by_few(result: LoadResult) -> bool:
+    """Whether all that was not kept stands on fewer requests than make it sure: a single hiccup of the server is enough for that."""
+    for part in result.models:
+        sure = {name: limit for name, limit in part.load.slo.percentiles.items() if not (name.startswith("p") and is_thin(part.due, name))}
+        firm = dataclasses.replace(part, load=dataclasses.replace(part.load, slo=Promises(sure, part.load.slo.error_rate)))
+        if firm.missed_slo() or part.error_rate * part.due >= FEWEST_BEYOND:
+            return False
+    return bool(result.due and result.missed_slo())
 
 
 def _reasons(result: LoadResult, rate: float) -> tuple[str, ...]:

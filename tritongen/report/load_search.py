@@ -18,7 +18,9 @@ def described_effort(first_rate: float, seconds: float, warmup_s: float) -> str:
     """How long a search takes, in a sentence, before it begins."""
     run_s = seconds + warmup_s
     longest = f"after {MOST_RATES} rates ({_about(MOST_RATES * run_s)}) it ends"
-    more = "another run for each time that the rate has to be doubled or halved first, or that this machine was too slow"
+    more = (
+        "another run for each time that the rate has to be doubled or halved first, that this machine was too slow, or that few requests spoke against a rate"
+    )
     begin = f"Searching from {first_rate:g} requests/s on, in runs of {run_s:g} s: {_about(FEWEST_RUNS * run_s)} for {FEWEST_RUNS} runs"
     return f"{begin}, and {more}; {longest}. Each run takes some seconds more to start."
 
@@ -47,6 +49,8 @@ def described_search(found: Found) -> str:
     runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
     broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
     kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
+    if found.ended:
+        return f"The search ended after {runs}, since the next could not begin ({printable(found.ended)}): until then {kept}. The highest rate is not known."
     if not found.complete:
         return f"The search was broken off after {runs}: until then {kept}. The highest rate is not known."
     if found.nothing_due:
@@ -69,6 +73,7 @@ def found_json(found: Found) -> str:
             "settings": first.settings,
             "rate": found.rate,
             "complete": found.complete,
+            "ended": found.ended,
             "limited_by_generator": found.limited_by_generator,
             "probes": [_probe_data(probe) for probe in found.probes],
             "result": found.best.data() if found.best is not None else None,

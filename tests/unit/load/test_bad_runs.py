@@ -17,6 +17,7 @@ import pytest
 from known_server import MODEL, PAGES, ROOT, known_server, page
 
 from tritongen.load.arrivals import Stage
+from tritongen.load.engine import last_words
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.run import run_load
 from tritongen.spec.traffic import Promises
@@ -253,3 +254,16 @@ def test_a_search_says_how_long_it_may_take_and_that_nothing_was_due(tritongen, 
     assert done.code == 1, done.err
     assert "Searching from 1 requests/s on, in runs of 0.1 s: 1 s for 6 runs" in done.err
     assert "The search ended after 1 run, since at 1 requests/s nothing was due in 0.1 s: until then no rate had kept the SLO" in done.out
+
+
+def test_locusts_empty_statistics_are_no_last_words(tmp_path):
+    (tmp_path / "locust.log").write_text(
+        "[2026-01-01] host/ERROR/locust: it is a reason\n"
+        "Type     Name      # reqs      # fails |    Avg     Min     Max    Med |   req/s  failures/s\n"
+        "--------|--------|-------|-------------|-------|-------|-------|-------|--------|-----------\n"
+        "         Aggregated       0     0(0.00%) |      0       0      0      0 |    0.00        0.00\n\n"
+        "Response time percentiles (approximated)\n"
+        "Type     Name                  50%    66%    75%\n"
+        "--------|--------|------|------|------\n\n"
+    )
+    assert last_words(tmp_path) == "[2026-01-01] host/ERROR/locust: it is a reason"

@@ -4,11 +4,13 @@ import dataclasses
 import itertools
 import json
 import random
+from pathlib import Path
 
 import load_results
 import pytest
+import schemas
 
-from tritongen.errors import InputError
+from tritongen.errors import ConnectionFailed, EnvironmentProblem, InputError
 from tritongen.load.findmax import Found, Probe, find_max
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
@@ -17,6 +19,7 @@ from tritongen.report.load_search import described_effort, format_found, format_
 from tritongen.spec.traffic import Promises
 
 CAPACITY = 200.0
+SCHEMA = Path(__file__).parents[3] / "docs/load_result.schema.json"
 
 
 def promising(**limits):
@@ -139,6 +142,48 @@ def test_a_search_that_is_broken_off_claims_nothing_about_the_rate_it_broke_off_
     assert "20.0 requests/s kept the SLO, no higher one was tried" in text
     assert "5 %" not in text
     assert (data["rate"], data["complete"], data["probes"][-1]["kept"]) == (20, False, between)
+
+
+@pytest.mark.parametrize("error", [ConnectionFailed("grpc://h:1: Connection refused"), EnvironmentProblem("the run did not begin")], ids=type)
+def test_a_server_that_is_gone_ends_the_search_with_what_was_found(error):
+    runs = itertools.count(1)
+
+    def run(plan):
+        if next(runs) == 3:
+            raise error
+        return queue(plan)
+
+    found = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=run)
+    assert (found.rate, found.complete, len(found.probes), found.best.target_rate) == (20, False, 2, pytest.approx(20, rel=0.2))
+    assert f"The search ended after 2 runs, since the next could not begin ({error}): until then 20.0 requests/s kept the SLO" in format_found(found)
+    assert schemas.accepts(json.loads(SCHEMA.read_text(encoding="utf-8")), data := json.loads(found_json(found)))
+    assert (data["complete"], data["ended"]) == (False, str(error))
+    with pytest.raises(type(error)):
+        find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=failing(error))
+
+
+def failing(error):
+    def run(plan):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(("seconds", "slow", "probes"), [(20, 1, [20, 20]), (20, 2, [20, 20]), (100, 1, [20, 28.28])], ids=["once", "twice", "enough"])
+def test_a_rate_that_a_few_slow_answers_speak_against_is_tried_again(seconds, slow, probes):
+    """At 20/s the p99 of 20 s stands on four requests beyond it, that of 100 s on twenty."""
+    runs = itertools.count(1)
+
+    def run(plan):
+        made = queue(plan)
+        if 2 <= next(runs) < 2 + slow:
+            for _ in range(made.due // 50):
+                made.recorder.add(Key("m", "grpc", 0, "ok"), 1.0, 0.2, 0.0)
+        return made
+
+    found = find_max(PLAN, first_rate=10, seconds=seconds, warmup_s=0, run=run)
+    assert [probe.rate for probe in found.probes[1:3]] == [pytest.approx(rate, abs=20) if rate > 20 else rate for rate in probes]
+    assert (found.rate > 20) == (slow == 1 and seconds == 20)
 
 
 def test_what_is_broken_off_before_it_has_begun_found_nothing():
