@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from tritongen.cli.load_live import LiveLine
 from tritongen.cli.load_machines import MachineOptions, machine_options
 from tritongen.cli.load_options import metrics_page, microseconds, not_empty, read, shapes
 from tritongen.cli.load_output import LoadOutput
-from tritongen.cli.options import SPEC, OutputPath
+from tritongen.cli.options import SPEC, AccessOptions, OutputPath, access_options
 
 if TYPE_CHECKING:
+    from tritongen.client.endpoint import Access
     from tritongen.load.engine import Machines
     from tritongen.load.findmax import Probe
     from tritongen.load.plan import LoadPlan
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option("--pool", type=click.IntRange(1, 100_000), help="How many different requests to each model are prepared. Default: 64.")
 @machine_options
+@access_options
 @click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not. Default: what the spec promises.")
 @click.option("--deadline", help="When a request is given up, from its scheduled instant. Default: 10s.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of arrivals, random inputs and the order of files. Default: 0.")
@@ -73,6 +76,7 @@ def command(
     data: str | None,
     pool: int | None,
     where: MachineOptions,
+    access: AccessOptions,
     slo: str | None,
     deadline: str | None,
     seed: int | None,
@@ -88,12 +92,10 @@ def command(
     code 1: the SLO was missed, or the run says more about this machine than about the server.
     """
     if where.worker:
-        where.work()
+        where.work(access.for_load())
         return 0
     if target is None:
         raise click.UsageError("Missing argument 'SPEC|MODEL'.")
-    from tritongen.load.run import run_load
-
     if find_max and (users or stages):
         raise click.UsageError("--find-max searches an open loop's rate; --users and --stages say another thing")
     if sum(option is not None for option in (rate, users, stages)) > 1:
@@ -113,33 +115,44 @@ def command(
         "deadline_us": microseconds(deadline, "--deadline"),
         "seed": seed,
     }
+    served = _Served(where.machines, access.for_load(), metrics_url)
     plan = _plan(target, scenario or "", model or "", url or "", {name: value for name, value in given.items() if value is not None}, find_max=find_max)
     outputs = LoadOutput.prepare(form, output, html, compare)
     where.announce()
     if find_max:
         *before, measured = plan.stages
-        return _find_max(plan, measured.rate, measured.seconds, sum(stage.seconds for stage in before), where.machines, metrics_url, outputs)
-    with LiveLine(plan) as live:
-        result = run_load(plan, machines=where.machines, metrics_url=metrics_url, tool_version=__version__, progress=live.show)
+        return _find_max(plan, measured.rate, measured.seconds, sum(stage.seconds for stage in before), served, outputs)
+    result = served.run(plan)
     outputs.result(result)
     return 1 if result.invalid or result.missed_slo() or not result.complete else 0
 
 
-def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, machines: Machines, metrics_url: str, outputs: LoadOutput) -> int:
-    from tritongen.load.findmax import check_search, find_max
-    from tritongen.load.run import run_load
-    from tritongen.report.load_search import described_effort, format_probe
+@dataclass(frozen=True)
+class _Served:
+    """What all runs of a command have in common: who sends, how a server lets them in, where its metrics are."""
 
-    def run(probe: LoadPlan) -> LoadResult:
-        with LiveLine(probe) as live:
-            return run_load(probe, machines=machines, metrics_url=metrics_url, tool_version=__version__, progress=live.show)
+    machines: Machines
+    access: Access
+    metrics_url: str
+
+    def run(self, plan: LoadPlan) -> LoadResult:
+        """One run, shown while it goes on."""
+        from tritongen.load.run import run_load
+
+        with LiveLine(plan) as live:
+            return run_load(plan, machines=self.machines, access=self.access, metrics_url=self.metrics_url, tool_version=__version__, progress=live.show)
+
+
+def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float, served: _Served, outputs: LoadOutput) -> int:
+    from tritongen.load.findmax import check_search, find_max
+    from tritongen.report.load_search import described_effort, format_probe
 
     def tell(probe: Probe) -> None:
         click.echo(format_probe(probe), err=outputs.form == "json")
 
     check_search(plan)
     click.echo(described_effort(first_rate, seconds, warmup_s), err=True)
-    found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=run, tell=tell)
+    found = find_max(plan, first_rate=first_rate, seconds=seconds, warmup_s=warmup_s, run=served.run, tell=tell)
     outputs.found(found)
     return 0 if found.rate and found.complete and not found.nothing_due else 1
 

@@ -12,12 +12,14 @@ import click
 from click.core import ParameterSource
 
 from tritongen import __version__
+from tritongen.cli.options import AccessOptions
 
 if TYPE_CHECKING:
+    from tritongen.client.endpoint import Access
     from tritongen.load.engine import Machines
 
 _DEFAULT_PORT = 5557
-_WORKERS_OWN = frozenset({"worker", "master_host", "master_port", "processes", "expect_workers_max_wait"})
+_WORKERS_OWN = frozenset({"worker", "master_host", "master_port", "processes", "expect_workers_max_wait", *AccessOptions.__dataclass_fields__})
 _MASTERS_OWN = frozenset({"master_bind_host", "master_bind_port", "expect_workers"})
 
 
@@ -66,7 +68,7 @@ class MachineOptions:
             host = f"[{self.web_host}]" if ":" in self.web_host else self.web_host
             click.echo(f"Locust's page: http://{host}:{self.web_port}", err=True)
 
-    def work(self) -> None:
+    def work(self, access: Access) -> None:
         """Be a worker until the master's run is over. Raises EnvironmentProblem."""
         from tritongen.load.worker import run_worker
 
@@ -75,6 +77,7 @@ class MachineOptions:
             self.master_port,
             tool_version=__version__,
             processes=self.count,
+            access=access,
             max_wait_s=self.max_wait_s,
             say=lambda text: click.echo(f"worker: {text}", err=True),
         )

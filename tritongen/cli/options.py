@@ -7,9 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from tritongen.client.endpoint import Access
 
 SPEC = click.Path(path_type=Path)
 """A path that the stage itself checks: its message says more than click's."""
@@ -90,6 +93,12 @@ class AccessOptions:
         with_tls = any((self.tls_ca, self.tls_cert, self.tls_key))
         tls = Tls(self.tls_ca, self.tls_cert, self.tls_key) if with_tls else None
         return {"token": self._token(), "headers": self._headers(), "tls": tls}
+
+    def for_load(self) -> Access:
+        """What the requests of a load test carry. Raises UsageError and InputError."""
+        from tritongen.client.endpoint import make_access
+
+        return make_access(**self.for_client())
 
     def _token(self) -> str | None:
         if self.token_file is None:

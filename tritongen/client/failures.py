@@ -92,7 +92,7 @@ def explain(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Fl
     if failure.status is Status.DEADLINE:
         port = DEFAULT_PORTS[about.endpoint.protocol]
         protocol = _PROTOCOLS[about.endpoint.protocol]
-        hint = f"wait longer (deadline_s; --timeout), or see whether this is Triton's {protocol} port, usually {port}"
+        hint = f"wait longer (deadline_s; `infer --timeout`), or see whether this is Triton's {protocol} port, usually {port}"
         return DeadlineExceeded(f"{where}: no answer within {deadline.seconds:g} s", status=failure.word, hint="" if about.known else hint, sent=failure.sent)
     if failure.status is Status.CONNECTION:
         return (yield from _lost(failure, about, deadline))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tritongen.client.calls import CallFailed
 
@@ -17,17 +17,23 @@ _LONG = 8
 
 def cleanse(failure: CallFailed, *headers: Mapping[str, str]) -> None:
     """Take the values of these headers out of what a failure says, and cut errors off that it came from where they show one."""
-    values = {part for each in headers for value in each.values() for part in (value, value.partition(" ")[2])}
-    secrets = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
+    secrets = secrets_of(*headers)
     if not secrets:
         return
-    failure.said = _redacted(failure.said, secrets)
+    failure.said = redacted(failure.said, secrets)
     failure.args = (failure.said,)
     if any(secret in text for link in _chain(failure) for text in (repr(link), str(link), repr(vars(link))) for secret in secrets):
         failure.__cause__ = failure.__context__ = None
 
 
-def _redacted(text: str, secrets: list[str]) -> str:
+def secrets_of(*headers: Mapping[str, str]) -> Sequence[str]:
+    """What must not be shown of headers, the longest first: their values, and tokens without the word before them."""
+    values = {part for each in headers for value in each.values() for part in (value, value.partition(" ")[2])}
+    return sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
+
+
+def redacted(text: str, secrets: Sequence[str]) -> str:
+    """A text without them."""
     for secret in secrets:
         pattern = re.escape(secret)
         text = re.sub(pattern if len(secret) >= _LONG else rf"(?<![\w-]){pattern}(?![\w-])", _IN_PLACE, text)

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritongen.client.endpoint import Access
 from tritongen.load.crew import HERE_VARIABLE, RUN_VARIABLE, SHARES_VARIABLE, VERSION_VARIABLE
+from tritongen.load.letting_in import ACCESS_VARIABLE, written
 
 END_S = 15.0
 """Seconds for Locust to end by itself when it is told to."""
@@ -67,19 +69,23 @@ class Machines:
         return users
 
 
+NO_ACCESS = Access()
+"""A server that lets everybody in."""
+
 HERE = Machines()
 """One process of this machine."""
 
 
 @contextlib.contextmanager
-def locust(folder: Path, options: Sequence[str], shares: int | None, tool_version: str) -> Iterator[subprocess.Popen[bytes]]:
+def locust(folder: Path, options: Sequence[str], shares: int | None, tool_version: str, access: Access = NO_ACCESS) -> Iterator[subprocess.Popen[bytes]]:
     """Locust on our locustfile, in a session of its own, so that Ctrl-C reaches only us; gone when the block is left, and when this process dies.
 
     `shares`: how many workers the master waits for; None for what is a worker itself. `tool_version`: what master and workers must have in common.
+    `access`: what requests of this machine's senders carry.
     """
     command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), *options]
     command += ["--only-summary", "--loglevel", "ERROR", "--host", "tritongen"]
-    environment = {**_surroundings(folder), RUN_VARIABLE: str(folder), VERSION_VARIABLE: tool_version}
+    environment = {**_surroundings(folder), RUN_VARIABLE: str(folder), VERSION_VARIABLE: tool_version, ACCESS_VARIABLE: written(access)}
     if shares is not None:
         environment[SHARES_VARIABLE] = str(shares)
     with (folder / "locust.log").open("wb") as log:

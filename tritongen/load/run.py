@@ -17,12 +17,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from tritongen.client import Client
+from tritongen.client.endpoint import Access
 from tritongen.client.requests import array_bytes
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import EnvironmentProblem, InferenceError, InputError, MissingExtra
 from tritongen.load.connections import allow_connections
-from tritongen.load.engine import END_S, HERE, Machines, end, last_words, locust
+from tritongen.load.engine import END_S, HERE, NO_ACCESS, Machines, end, last_words, locust
 from tritongen.load.follow import Follower
+from tritongen.load.letting_in import for_client
 from tritongen.load.limits import ModelFacts
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, beyond
@@ -70,6 +72,7 @@ def run_load(
     plan: LoadPlan,
     *,
     machines: Machines = HERE,
+    access: Access = NO_ACCESS,
     metrics_url: str = "",
     tool_version: str = "",
     progress: Callable[[Progress], None] = lambda progress: None,
@@ -79,6 +82,7 @@ def run_load(
     Args:
         plan: what to do.
         machines: where it is sent from.
+        access: what requests carry to be let in; workers on other machines have their own.
         metrics_url: the server's metrics page; by default port 8002 of its host.
         tool_version: tritongen's own version, for the result and for workers on other machines, which must have it too.
         progress: called several times a second.
@@ -88,7 +92,7 @@ def run_load(
     """
     if importlib.util.find_spec("locust") is None:
         raise MissingExtra("load", "load tests")
-    with Client(plan.url, deadline_s=10) as client, tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
+    with Client(plan.url, deadline_s=10, **for_client(access)) as client, tempfile.TemporaryDirectory(prefix="tritongen-load-") as name:
         folder = Path(name)
         # Senders prepare the same, some of them on slower machines.
         begin = time.perf_counter()
@@ -99,7 +103,7 @@ def run_load(
         follower.reports.touch()
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
         watch, complete, lasted_s = ServerWatch(client, plan, metrics_url), True, None
-        with locust(folder, machines.options(), machines.shares, tool_version) as process:
+        with locust(folder, machines.options(), machines.shares, tool_version, access) as process:
             try:
                 _follow(process, follower, watch, limits, progress)
             except KeyboardInterrupt:

@@ -21,12 +21,14 @@ from typing import Any
 
 from tritongen.client.aio import AsyncClient
 from tritongen.client.calls import Infer
-from tritongen.client.endpoint import parse_url
+from tritongen.client.endpoint import Access, parse_url
+from tritongen.client.redaction import redacted, secrets_of
 from tritongen.errors import TritongenError
 from tritongen.load.arrivals import Arrival, draws
 from tritongen.load.clock import Timer
 from tritongen.load.connections import allow_connections, most_connections
 from tritongen.load.crew import HERE_VARIABLE
+from tritongen.load.letting_in import for_client, given
 from tritongen.load.payloads import make_pool
 from tritongen.load.plan import LoadPlan, arrivals_of
 from tritongen.load.recorder import Key, Recorder
@@ -69,8 +71,9 @@ class Report:
 class Sender:
     """Sends one share of a plan."""
 
-    def __init__(self, plan: LoadPlan, share: int, shares: int) -> None:
+    def __init__(self, plan: LoadPlan, share: int, shares: int, access: Access) -> None:
         self.plan = plan
+        self._access, self._secrets = access, secrets_of(access.headers)
         self.protocol = parse_url(plan.url).protocol
         self.start = math.inf
         self._share, self._shares = share, shares
@@ -86,10 +89,10 @@ class Sender:
 
     async def run(self, orders: asyncio.StreamReader) -> None:
         """Prepare everything, wait for the start, send, and report until the last answer is there."""
-        async with AsyncClient(self.plan.url) as client:
+        async with AsyncClient(self.plan.url, **for_client(self._access)) as client:
             metas = [await client.meta(load.model, load.version) for load in self.plan.models]
         allow_connections(self.plan, self._users)
-        async with open_pool(parse_url(self.plan.url), limit=self._most) as pool:
+        async with open_pool(parse_url(self.plan.url), self._access, limit=self._most) as pool:
             for load, meta in zip(self.plan.models, metas, strict=True):
                 payloads = make_pool(self.plan, load, meta).requests
                 inputs = (tuple((meta.inputs_by_name[name], array) for name, array in arrays.items()) for arrays in payloads)
@@ -211,7 +214,7 @@ class Sender:
     def _record(self, model: int, arrival: Arrival, outcome: Outcome, latency_s: float, late_s: float, error: str) -> None:
         if self._is_measured(arrival.stage):
             key = Key(self.plan.models[model].model, self.protocol, arrival.stage, outcome.value)
-            self._recorder.add(key, arrival.due_s, latency_s, late_s, error)
+            self._recorder.add(key, arrival.due_s, latency_s, late_s, redacted(error, self._secrets))
 
     async def _watch_lag(self) -> None:
         """How late this process wakes up. asyncio's own timers are up to a millisecond late, which is little beside what makes a run invalid."""
@@ -253,7 +256,7 @@ async def work() -> int:
     job = json.loads(order)
     os.chdir(os.environ.get(HERE_VARIABLE, "."))
     try:
-        await Sender(LoadPlan.from_json(job["plan"]), job["share"], job["shares"]).run(orders)
+        await Sender(LoadPlan.from_json(job["plan"]), job["share"], job["shares"], given()).run(orders)
     except TritongenError as error:
         _say({"error": str(error)})
         return error.exit_code

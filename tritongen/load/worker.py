@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritongen.client.endpoint import Access
 from tritongen.errors import EnvironmentProblem
-from tritongen.load.engine import last_words, locust
+from tritongen.load.engine import NO_ACCESS, last_words, locust
 
 _POLL_S = 0.1
 
@@ -43,7 +44,9 @@ class _Seen:
         return ""
 
 
-def run_worker(host: str, port: int, *, tool_version: str, processes: int = 1, max_wait_s: float = 60.0, say: Callable[[str], None]) -> None:
+def run_worker(
+    host: str, port: int, *, tool_version: str, processes: int = 1, access: Access = NO_ACCESS, max_wait_s: float = 60.0, say: Callable[[str], None]
+) -> None:
     """Work for the master at this address until its run is over.
 
     Args:
@@ -51,6 +54,7 @@ def run_worker(host: str, port: int, *, tool_version: str, processes: int = 1, m
         port: the master's.
         tool_version: tritongen's own version, which must be the master's.
         processes: workers on this machine.
+        access: what their requests carry to be let in.
         max_wait_s: how long a master is waited for.
         say: called with what happens, a sentence each.
 
@@ -62,7 +66,7 @@ def run_worker(host: str, port: int, *, tool_version: str, processes: int = 1, m
         reports = folder / "reports.jsonl"
         reports.touch()
         say(f"waits for a master at {host}:{port}")
-        with locust(folder, options, None, tool_version) as process, reports.open(encoding="utf-8") as file:
+        with locust(folder, options, None, tool_version, access) as process, reports.open(encoding="utf-8") as file:
             seen, end = _Seen(), time.monotonic() + max_wait_s
             while True:
                 ended = process.poll() is not None
