@@ -99,17 +99,19 @@ def _failures(found: Measured) -> list[str]:
     return [f"{sum(kinds.values())} of {found.due} requests got no good answer: {'; '.join(said)}."]
 
 
-def _batch(found: Measured) -> tuple[float, int] | None:
-    """The average batch and the largest; None where the model does not batch, or it is not known."""
+def _batch(found: Measured) -> tuple[float, int, bool] | None:
+    """The average batch, the largest, and whether each request ran alone; None where the model does not batch, or it is not known."""
     if found.server is None or found.facts is None or found.facts.max_batch < 2 or not found.server.executions:
         return None
-    return found.server.average_batch, found.facts.max_batch
+    return found.server.average_batch, found.facts.max_batch, found.server.requests_together < _ALONE
 
 
 def _queue(found: Measured) -> str:
     batch = _batch(found)
     if batch is not None and batch[0] >= _FULL * batch[1]:
         return f"Batches are full ({batch[0]:.1f} of {batch[1]} rows): more instances, or a larger batch, let fewer requests wait."
+    if batch is not None and batch[2]:
+        return "Each request runs alone: let those that wait share batches (dynamic_batching, with a max_queue_delay in which they meet), or add instances."
     if batch is not None:
         return (
             f"Batches are not full ({batch[0]:.1f} of {batch[1]} rows): requests wait for a free instance, which more instances help, or for others to share"
@@ -123,10 +125,9 @@ def _queue(found: Measured) -> str:
 def _compute(found: Measured) -> str:
     batch = _batch(found)
     faster = "a faster precision or accelerator, or fewer threads fighting for cores"
-    if batch is not None and batch[0] < _ALONE:
-        return (
-            f"The model itself takes most of it, with {batch[0]:.1f} rows at a time of {batch[1]}: {faster}; for more throughput, let requests share batches."
-        )
+    if batch is not None and batch[2] and batch[0] < _FULL * batch[1]:
+        alone = f"with {batch[0]:.1f} rows at a time of {batch[1]}, each request alone"
+        return f"The model itself takes most of it, {alone}: {faster}; for more throughput, let requests share batches."
     return f"The model itself takes most of it: {faster}."
 
 

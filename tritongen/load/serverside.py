@@ -55,6 +55,11 @@ class ServerSide:
         """Rows in one execution; 0 where nothing ran."""
         return self.inferences / self.executions if self.executions else 0.0
 
+    @property
+    def requests_together(self) -> float:
+        """Requests in one execution; 0 where nothing ran. Of requests with several rows, an average batch is large also where each ran alone."""
+        return max(self.requests - self.cache_hits, 0) / self.executions if self.executions else 0.0
+
 
 def difference(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], gauges: Mapping[str, float] | None = None, window: Window = Window()

@@ -155,7 +155,8 @@ def _server(part: ModelResult, title: str) -> list[str]:
         return []
     sizes = ", ".join(f"{size}: {count}" for size, count in server.batches.items())
     split = "   ".join(f"{name.removeprefix('compute_')} {server.mean_ms[name]:.2f}" for name in PARTS)
-    lines = ["", f"  {title:<10} average batch {server.average_batch:.2f}  (executions by size {sizes})", f"             {split}   ms on average"]
+    batch = f"average batch {server.average_batch:.2f} rows, of {server.requests_together:.2f} requests  (executions by size {sizes})"
+    lines = ["", f"  {title:<10} {batch}", f"             {split}   ms on average"]
     lines.append(f"             {counted(part, server)}")
     if server.cache_hits or server.cache_misses:
         lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")

@@ -104,7 +104,8 @@ def _server_side(part: ModelResult, whose: str) -> list[Figure]:
         drawn.append(Figure(printable(f"Where the time goes{whose}"), picture, legend, words, filled=True))
     if part.server is not None and part.server.batches:
         sizes = [(str(size), float(count)) for size, count in part.server.batches.items()]
-        words = f"How often the model ran with each number of rows; {part.server.average_batch:.2f} rows on average."
+        mean = f"{part.server.average_batch:.2f} rows of {part.server.requests_together:.2f} requests on average"
+        words = f"How often the model ran with each number of rows; {mean}."
         picture = columns("Executions by batch size", sizes, "rows in the batch", "executions")
         drawn.append(Figure(printable(f"Executed batches{whose}"), picture, [], words))
     return drawn

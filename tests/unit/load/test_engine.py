@@ -184,7 +184,7 @@ def test_the_report_says_the_verdict_and_where_the_time_goes():
     server = ServerSide(1000, 0, 1000, 250, {"queue": 1.0, "compute_input": 0.1, "compute_infer": 3.0, "compute_output": 0.1}, {4: 250})
     text = format_load(result(recorded([5] * 1000), servers={"m": server}))
     assert "open loop, 100.0 requests/s sent of 100.0 that were due" in text
-    assert "average batch 4.00" in text
+    assert "average batch 4.00 rows, of 4.00 requests" in text
     assert "The model itself takes most of it" in text
     assert "SLO kept" in text
     data = result(recorded([5] * 1000), servers={"m": server}).data()

@@ -154,8 +154,8 @@ def test_a_promise_that_is_broken_by_failures_needs_no_more_requests(slo):
 SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_output": 0.1, "outside": 1.0}
 
 
-def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, busy=False, **changes):
-    server = ServerSide(100, 0, int(100 * batch), 100, {}, {})
+def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, busy=False, **changes):
+    server = ServerSide(int(100 * batch), 0, int(100 * batch * rows), 100, {}, {})
     return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, due, counts or {"ok": due}, busy))
 
 
@@ -163,7 +163,10 @@ def limited(*, facts=None, batch=1.0, protocol="grpc", late_ms=0.0, due=100, cou
     ("arguments", "words"),
     [
         ({"queue": 9.0, "facts": ModelFacts(8), "batch": 7.5}, "Batches are full (7.5 of 8 rows): more instances"),
-        ({"queue": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "Batches are not full (1.2 of 8 rows)"),
+        ({"queue": 9.0, "facts": ModelFacts(8), "batch": 1.7}, "Batches are not full (1.7 of 8 rows)"),
+        ({"queue": 9.0, "facts": ModelFacts(16), "rows": 4}, "Each request runs alone: let those that wait share batches"),
+        ({"queue": 9.0, "facts": ModelFacts(4), "rows": 4}, "Batches are full (4.0 of 4 rows)"),
+        ({"compute_infer": 9.0, "facts": ModelFacts(16), "rows": 4}, "with 4.0 rows at a time of 16, each request alone"),
         ({"queue": 9.0, "facts": ModelFacts(0)}, "The model does not batch"),
         ({"queue": 9.0}, "More instances let fewer requests wait."),
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "with 1.2 rows at a time of 8"),
