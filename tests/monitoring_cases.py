@@ -48,6 +48,7 @@ CASES: Mapping[str, tuple[Spec, Exported]] = {
     ),
     "promises without summaries": (spec(model(slo=PROMISED)), Exported()),
     "errors only": (spec(model(slo={"error_rate": "0.000001%"})), Exported(**SUMMARIES)),
+    "no error at all": (spec(model(slo={"error_rate": 0})), Exported(**SUMMARIES)),
     "every percentile": (spec(model(slo={"p50": "1us", "p90": "2ms", "p95": "3ms", "p99": "10h"})), Exported(**SUMMARIES)),
     "no counters": (spec(model(slo=PROMISED, response_cache=True), model("n")), Exported(counters=False, **SUMMARIES)),
     "all cached": (spec(model(slo=PROMISED, response_cache=True)), Exported(**SUMMARIES)),

@@ -26,7 +26,7 @@ def microseconds(text: str | None, option: str, *, zero: bool = False) -> int | 
     if text is None:
         return None
     try:
-        length = 0 if zero and text == "0" else parse_duration(text)
+        length = 0 if text == "0" else parse_duration(text)
     except ValueError as error:
         raise click.UsageError(f"{option}: {error}") from error
     if not length and not zero:

@@ -10,9 +10,13 @@ import bisect
 import itertools
 import math
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+_SECONDS = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A line of a trace. Python's own numbers have underscores and the digits of all scripts, too."""
 
 ArrivalKind = Literal["poisson", "constant"]
 
@@ -96,10 +100,9 @@ def trace(lines: Sequence[str], stages: Sequence[Stage]) -> tuple[list[Arrival],
         text = line.split("#", 1)[0].strip()
         if not text:
             continue
-        try:
-            due = float(text)
-        except ValueError:
-            raise ValueError(f"line {number} is no number of seconds: {text!r:.60}") from None
+        if not _SECONDS.fullmatch(text):
+            raise ValueError(f"line {number} is no number of seconds: {text!r:.60}")
+        due = float(text)
         if not last <= due < math.inf:
             raise ValueError(f"line {number} is {due:g}, and the times of a trace ascend from 0 (the one before is {last:g})")
         last = due

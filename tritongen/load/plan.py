@@ -145,12 +145,12 @@ def read(parse: Callable[[S], T], given: S) -> T:
 
 
 def staged(steps: Sequence[Step], warmup_s: float) -> tuple[Stage, ...]:
-    """The stages of an open loop, with names for reports, and a warmup at the first rate before them."""
+    """The stages of an open loop, with names for reports, and before them a warmup at the first rate; of a ramp from 0, at its mean."""
     stages = [
         Stage(step.seconds, step.rate, step.end_rate, f"{step.rate:g}/s" if step.rate == step.end_rate else f"{step.rate:g} to {step.end_rate:g}/s")
         for step in steps
     ]
-    rate = steps[0].rate or steps[0].end_rate
+    rate = steps[0].rate or steps[0].end_rate / 2
     return (*_warmup(warmup_s, rate), *stages)
 
 

@@ -107,7 +107,7 @@ def promises(model: ModelSpec) -> Iterator[Promise]:
         return
     for objective, limit_us in model.slo.times_us.items():
         yield Promise(model.name, objective, 1 - Fraction(objective.removeprefix("p")) / 100, limit_us)
-    if model.slo.error_rate is not None:
+    if model.slo.error_rate:  # of 0 there is no part that could be used up too fast
         yield Promise(model.name, ERRORS, Fraction(repr(model.slo.error_rate)))
 
 

@@ -29,8 +29,8 @@ class Slo(Strict, json_schema_extra={"examples": [{"p50": "8ms", "p99": "20ms", 
     p95_us: Duration | None = _limit("p95", "19 of 20", "it is the tail that most agreements name")
     p99_us: Duration | None = _limit("p99", "99 of 100", "it is what a page of many requests waits for")
     error_rate: Percent | None = setting(
-        "The part of all requests that may fail, as a percentage; those that their client cancelled do not count.",
-        sets="no field; a deployment's alerts are made from it, and load tests are judged by it",
+        "The part of all requests that may fail, as a percentage or 0; those that their client cancelled do not count.",
+        sets="no field; a deployment's alerts are made from it unless it is 0, and load tests are judged by it",
         why="to be woken where more fail than was promised, and not by each that does",
     )
 

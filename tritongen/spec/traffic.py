@@ -5,7 +5,6 @@ Each parser takes one text and raises TrafficError, in a sentence, for what is n
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ MOST_COMBINATIONS = 100_000
 
 _DIMENSION = r"[1-9][0-9]{0,18}"
 _PART = r"[0-9]{1,9}(?:\.[0-9]{1,9})?%?"
-PART_PATTERN = r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(%?)"
+ERROR_RATE_PATTERN = r"([0-9]{1,3}(?:\.[0-9]{1,9})?) ?%|0(?:\.0+)?"
 _RATE = r"[0-9]{1,7}(?:\.[0-9]{1,9})?"
 STAGE_PATTERN = rf"{_RATE}(?:-{_RATE})?:[0-9]{{1,19}}(?:\.[0-9]{{1,19}})? ?(?:us|ms|s|m|h)"
 BATCH_PART_PATTERN = rf"[1-9][0-9]*(?::{_PART})?"
@@ -71,10 +70,7 @@ class Promises:
 
 def parse_rate(text: str) -> float:
     """Requests a second, such as `200` or `0.5`."""
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = math.nan
+    rate = float(text) if re.fullmatch(_RATE, text) else 0.0
     if not 0 < rate <= MOST_RATE:
         raise TrafficError(f"'{text[:60]}' is no rate: it is a number of requests a second above 0 and up to {MOST_RATE:.0f}", "write a rate such as 200")
     return rate
@@ -170,10 +166,10 @@ def parse_promise(name: str, value: str) -> tuple[str, float]:
     if not re.fullmatch(MEASURE_PATTERN, name):
         raise TrafficError(f"{shown}: there is no such measure", _SLO_HINT)
     if name == "error_rate":
-        match = re.fullmatch(PART_PATTERN, value)
-        part = float(match[1]) / (100 if match[2] else 1) if match else -1.0
+        match = re.fullmatch(ERROR_RATE_PATTERN, value)
+        part = float(match[1] or 0) / 100 if match else -1.0
         if not 0 <= part <= 1:
-            raise TrafficError(f"{shown}: it is between 0 and 100 %", _SLO_HINT)
+            raise TrafficError(f"{shown}: it is a percentage with its sign, between 0 and 100 %", _SLO_HINT)
         return name, part
     try:
         milliseconds = parse_duration(value) / 1000

@@ -60,7 +60,7 @@ class Measures:
             "type": "object",
             "minProperties": 1,
             "properties": {
-                "error_rate": {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": f"^{traffic.PART_PATTERN}$"}]}
+                "error_rate": {"anyOf": [{"const": 0}, {"type": "string", "pattern": f"^(?:{traffic.ERROR_RATE_PATTERN})$"}]}
             },
             "propertyNames": {"pattern": f"^{traffic.MEASURE_PATTERN}$"},
             "additionalProperties": {"type": "string", "pattern": DURATION_PATTERN},

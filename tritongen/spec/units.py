@@ -52,7 +52,7 @@ def _pattern(units: Mapping[str, int]) -> str:
 
 DURATION_PATTERN = _pattern(DURATION_UNITS)
 SIZE_PATTERN = _pattern(SIZE_UNITS)
-PERCENT_PATTERN = r"^(?![0.]+ ?%$)[0-9]{1,2}(\.[0-9]{1,6})? ?%$"
+PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]{1,6})? ?%$"
 _PERCENT = re.compile(r"(?P<number>[0-9]{1,2}(?:\.[0-9]{1,6})?) ?%")
 
 
@@ -73,18 +73,19 @@ def parse_size(value: object) -> int:
 
 
 def parse_percent(value: object) -> float:
-    """The part of 1 meant by a text such as `0.1%` or `5 %`: above 0 and below 1.
+    """The part of 1 meant by a text such as `0.1%` or `5 %`, or by 0, which needs no unit: below 1.
 
-    Raises UnitError for a bare number, for what is no percentage, and for 0 % and 100 % or more.
+    Raises UnitError for any other bare number, for what is no percentage, and for 100 % or more.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if value == 0:
+            return 0.0
         raise UnitError(f"{value} has no unit; a part of all requests is written like 0.1%", "write the number and a % together")
     match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    part = Fraction(match["number"]) / 100 if match else Fraction()
-    if not part:
+    if match is None:
         shown = f"{value[:60]!r} is not" if isinstance(value, str) else "expected"
-        raise UnitError(f"{shown} a percentage above 0% and below 100%, with at most six decimals, like 0.1%", "write a part such as 0.1%")
-    return float(part)
+        raise UnitError(f"{shown} a percentage from 0% to below 100%, with at most six decimals, like 0.1%", "write a part such as 0.1%")
+    return float(Fraction(match["number"]) / 100)
 
 
 def duration_text(microseconds: int) -> str:
@@ -183,6 +184,6 @@ SomeSize = Annotated[
 Percent = Annotated[
     float,
     BeforeValidator(_as_percent),
-    WithJsonSchema({"type": "string", "pattern": PERCENT_PATTERN, "examples": ["0.1%", "1%"]}),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": PERCENT_PATTERN, "examples": ["0.1%", "1%"]}, {"const": 0}]}),
 ]
-"""A field that is written as a percentage and read as a part of 1, above 0 and below 1."""
+"""A field that is written as a percentage, or as 0, and read as a part of 1 below 1."""

@@ -123,7 +123,7 @@ def _dropped(scenario: Scenario, given: Given, loop: str) -> dict[str, Any]:
         clash = loop and beside_arrivals(loop, scenario.arrivals[0])
         return {**(dict.fromkeys(_LOOPS) if loop else {}), **({"arrivals": Scenario().arrivals} if clash else {})}
     kind = given["arrivals"][0]
-    own = "users" if scenario.users and kind != "trace" else ""
+    own = "users" if scenario.users and "users" not in given and kind != "trace" else ""
     if wrong := beside_arrivals(loop or own, kind) if loop or own else "":
         raise problem(wrong, "leave one of them out" if loop else "leave out --arrivals, or give --rate as well")
     return dict.fromkeys(_LOOPS) if loop or kind == "trace" else {}

@@ -58,8 +58,10 @@ def test_a_trace_is_kept_and_shared(tmp_path):
     assert [arrival.due_s for arrival in arrivals_of(plan, 1, 2)] == [0.5, 11]
     with pytest.raises(ValueError, match="line 2 is 1, and"):
         trace(["2", "1"], stages)
-    with pytest.raises(ValueError, match="line 1 is no number"):
-        trace(["soon"], stages)
+    for text in ("soon", "1_0", "\u0661", "nan", "1 2"):
+        with pytest.raises(ValueError, match="line 1 is no number"):
+            trace([text], stages)
+    assert [arrival.due_s for arrival in trace([".5", "1.", "1e0", "+2"], stages)[0]] == [0.5, 1, 1, 2]
 
 
 def test_stages_mixes_and_promises_are_read():
@@ -69,10 +71,12 @@ def test_stages_mixes_and_promises_are_read():
         (30, 100, 100, True),
         (60, 100, 400, True),
     ]
+    assert [(stage.rate, stage.end_rate) for stage in load_results.stages_of("0-400:1m", 5)] == [(200, 200), (0, 400)]
     assert parse_mix("1:70%,8:30%") == (("1", 0.7), ("8", 0.3))
     assert parse_mix("4") == (("4", 1.0),)
     slo = parse_slo("p99=20ms,p99.9=1s,error_rate=0.1%")
     assert (slo.percentiles, slo.error_rate) == ({"p99": 20.0, "p99.9": 1000.0}, pytest.approx(0.001))
+    assert parse_slo("error_rate=0") == parse_slo("error_rate=0%") == Promises({}, 0.0)
     assert parse_slo(" p99.90 = 1s , p50=5 ms") == parse_slo("p99.9=1s,p50.0=5ms") == Promises({"p99.9": 1000, "p50": 5})
 
 
@@ -82,7 +86,7 @@ def test_stages_that_are_none_are_refused(text):
         load_results.stages_of(text, 0)
 
 
-@pytest.mark.parametrize("text", ["p99", "p99=20", "p0=1ms", "p100.5=1ms", "error_rate=200%", "q=1ms"])
+@pytest.mark.parametrize("text", ["p99", "p99=20", "p0=1ms", "p100.5=1ms", "error_rate=200%", "error_rate=1", "error_rate=0.5", "q=1ms"])
 def test_promises_that_are_none_are_refused(text):
     with pytest.raises(TrafficError, match="is no part of an SLO"):
         parse_slo(text)

@@ -126,6 +126,13 @@ def test_the_spec_knows_better_than_the_config_of_the_server():
     assert pool_of(meta, pool=1, samples={"x": [6]})[0]["x"].tolist() == [[6.0]]
 
 
+def test_a_decoupled_model_is_refused_with_what_sends_to_it():
+    decoupled = meta_of(("x", "FP32", [1]), model_transaction_policy={"decoupled": True})
+    with pytest.raises(InputError, match="is decoupled: a request has any number of responses") as caught:
+        pool_of(decoupled)
+    assert "stream() of TritonGrpcUser" in caught.value.diagnostics[0].hint
+
+
 def test_a_picture_takes_the_size_that_was_drawn(tmp_path):
     Image.new("RGB", (8, 4)).save(tmp_path / "a.png")
     meta = meta_of(("x", "FP32", [3, -1, -1]))

@@ -9,7 +9,7 @@ FINDINGS = [
     ("slo: {p99: 0ms}", "TG011", "p99 is 0, and every request takes some time"),
     ("slo: {p50: 9ms, p99: 5ms}", "TG015", "p99 is 5ms, below p50: 9ms"),
     ("slo: {error_rate: 0.001}", "TG012", "slo.error_rate: 0.001 has no unit; a part of all requests is written like 0.1%"),
-    ("slo: {error_rate: 0%}", "TG012", "'0%' is not a percentage above 0% and below 100%"),
+    ("slo: {error_rate: 1}", "TG012", "slo.error_rate: 1 has no unit; a part of all requests is written like 0.1%"),
     ("slo: {error_rate: 100%}", "TG012", "'100%' is not a percentage"),
     ("slo: {error_rate: [1%]}", "TG012", "expected a percentage"),
     ("slo: {p99: 20}", "TG012", "slo.p99: 20 has no unit; a duration is written like 2ms (units: us, ms, s, m, h)"),
@@ -79,6 +79,7 @@ def test_the_tightest_time_is_that_of_the_lowest_percentile(folder):
 def test_a_rate_of_errors_alone_promises_no_time(folder):
     model = folder.model("slo: {error_rate: 0.1 %}")
     assert (model.slo.error_rate, model.slo.times_us, model.timed_slo) == (0.001, {}, None)
+    assert [folder.model(f"slo: {{error_rate: {text}}}").slo.error_rate for text in ("0", "0%", "0.0 %")] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("text", "sizes"), [("auto", None), ("none", ()), ("[]", ()), ("[2, 4]", (2, 4))])

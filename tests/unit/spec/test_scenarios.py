@@ -42,7 +42,7 @@ def test_short_forms(folder):
     assert scenario(folder, "data: random").data == "random"
     assert [scenario(folder, f"warmup: {none}").warmup_us for none in ("0", "0s", "0ms")] == [0, 0, 0]
     assert scenario(folder, "slo: {p99.90: 1s}").slo == Promises({"p99.9": 1000})
-    assert scenario(folder, "slo: {error_rate: 0.01}").slo.error_rate == 0.01
+    assert [scenario(folder, f"slo: {{error_rate: {text}}}").slo.error_rate for text in ("1%", "0.5 %", "0", "0%")] == [0.01, 0.005, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,7 @@ def test_short_forms(folder):
         ("slo: {p99: 0ms}", "TG011", "0ms", "every request takes some time"),
         ("slo: {p0: 1ms}", "TG011", "1ms", "there is no such measure"),
         ("slo: {error_rate: 120%}", "TG011", "120%", "between 0 and 100 %"),
+        ("slo: {error_rate: 1}", "TG011", "1", "it is a percentage with its sign"),
         ("slo: {error_rate: few}", "TG011", "few", "between 0 and 100 %"),
         ("slo: {}", "TG009", "{}", "it promises nothing"),
         ("slo: 20ms", "TG010", "20ms", "expected a mapping"),

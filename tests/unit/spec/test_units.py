@@ -94,9 +94,8 @@ def test_every_unit_is_in_its_pattern():
 
 @pytest.mark.parametrize("text", ["0.1%", "99.999999%", "5 %", "05%", "0%", "0.0 %", "100%", "1", "1.1234567%", "%", "-1%", "1%\n"])
 def test_the_pattern_of_a_percentage_is_what_is_read(text):
-    try:
-        part = parse_percent(text)
-    except ValueError:
-        part = 0
-    assert bool(part) == bool(re.search(PERCENT_PATTERN.replace("$", r"\Z"), text))
-    assert part == pytest.approx(float(text.strip(" %\n") or 0) / 100 if part else 0)
+    if re.search(PERCENT_PATTERN.replace("$", r"\Z"), text):
+        assert parse_percent(text) == pytest.approx(float(text.strip(" %")) / 100)
+    else:
+        with pytest.raises(ValueError, match=r"is not a percentage from 0% to below 100%"):
+            parse_percent(text)

@@ -81,6 +81,8 @@ def test_options_win(spec):
     searched = plan_for_spec(spec, {"users": None, "stages": None}, scenario="mixed")
     assert searched.stages[-1].rate == 200
     assert plan_for_spec(spec, {"users": None, "stages": None}, scenario="ramp").stages[-1].rate == 50
+    crowd = plan_for_spec(spec, {"users": None, "stages": None, "arrivals": ("constant", "")}, scenario="crowd")
+    assert (crowd.users, crowd.arrivals, crowd.stages[-1].rate) == (0, "constant", 50)
     assert plan_for_spec(spec, {"data": "here"}, scenario="ramp").models[0].data == "here"
 
 
@@ -162,6 +164,9 @@ def test_several_models_without_a_scenario_are_not_guessed(spec):
         (["m", "--arrivals", "soon"], "'soon' are no arrivals"),
         (["m", "--slo", "p99=20"], "has no unit"),
         (["m", "--deadline", "0s"], "--deadline: it must be above 0"),
+        (["m", "--duration", "0"], "--duration: it must be above 0"),
+        (["m", "--rate", "1_000"], "'1_000' is no rate"),
+        (["m", "--rate", "\u0661\u0660"], "'\u0661\u0660' is no rate"),
         (["m", "--find-max", "--users", "2"], "--find-max searches an open loop's rate"),
     ],
 )
