@@ -86,7 +86,9 @@ class Found:
 
     @property
     def _above(self) -> list[Probe]:
-        return [probe for probe in self.probes if probe.rate > self.rate and probe.result.complete and probe.result.due]
+        # The server may have gone in the last run before one that could not begin.
+        told = self.probes[:-1] if self.ended else self.probes
+        return [probe for probe in told if probe.rate > self.rate and probe.result.complete and probe.result.due]
 
 
 def check_search(plan: LoadPlan) -> None:

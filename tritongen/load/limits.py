@@ -58,7 +58,7 @@ _FAILED = {
     "rejected": "the model's queue is full, or they waited too long in it, at this rate",
     "deadline": "no answer came in time: the server is too slow at this rate, or stands still",
     "connection": "the connection could not be made, or broke: look at the server's log",
-    "never sent": "too many were under way without an answer, or a sender died",
+    "never sent": "too many were under way without an answer, this machine was too slow, or a sender died",
     "gone": "the model was unloaded during the run, or the server was ending",
     "invalid": "the model does not take them: what is sent must be changed",
     "hollow": "what answers is not Triton, or names no output",

@@ -156,6 +156,8 @@ def test_a_server_that_is_gone_ends_the_search_with_what_was_found(error):
     found = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=run)
     assert (found.rate, found.complete, len(found.probes), found.best.target_rate) == (20, False, 2, pytest.approx(20, rel=0.2))
     assert f"The search ended after 2 runs, since the next could not begin ({error}): until then 20.0 requests/s kept the SLO" in format_found(found)
+    dying = dataclasses.replace(found, probes=(*found.probes, Probe(40.0, load_results.make(), ("the server went away",), False)))
+    assert "20.0 requests/s kept the SLO, no higher one was tried" in format_found(dying)
     assert schemas.accepts(json.loads(SCHEMA.read_text(encoding="utf-8")), data := json.loads(found_json(found)))
     assert (data["complete"], data["ended"]) == (False, str(error))
     with pytest.raises(type(error)):
