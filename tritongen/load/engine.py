@@ -107,7 +107,15 @@ def _surroundings(folder: Path) -> Mapping[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
     modules = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
-    return {**kept, "HOME": str(folder), "PYTHONUSERBASE": site.getuserbase(), "PYTHONPATH": modules, HERE_VARIABLE: str(Path.cwd())}
+    return {**kept, "HOME": str(folder), "PYTHONUSERBASE": site.getuserbase(), "PYTHONPATH": modules, HERE_VARIABLE: str(_here(folder))}
+
+
+def _here(folder: Path) -> Path:
+    """The current folder; the run's own where it was removed, so that no relative path leads anywhere."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return folder
 
 
 def end(process: subprocess.Popen[bytes], hurry: Callable[[], bool] = lambda: False) -> None:

@@ -178,6 +178,15 @@ def test_a_rate_that_no_machine_makes_ends_on_time_with_what_could_be_sent(tmp_p
     assert "of the requests that were due were sent, which is less than 95%" in " ".join(result.invalid)
 
 
+def test_a_current_folder_that_was_removed_is_in_nobodys_way(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    with known_server(tmp_path, service_s=0.0) as server:
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        stages = (Stage(0.2, 20, 20, "20/s"),)
+        assert run_load(LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=stages, arrivals="constant", pool=1)).counts == {"ok": 4}
+
+
 def test_what_is_killed_takes_its_senders_and_its_folder_along(load, tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
         process, folder = begun(load("killed", server.urls["http"], "--rate", 50, "--duration", "600s"))
