@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tritongen.load.serverside import ServerSide
+from tritongen.load.verdict import LATE_US
 
 _MANY = 0.01
 """Of the requests that were due: fewer that failed change no mean."""
@@ -132,8 +133,8 @@ def _compute(found: Measured) -> str:
 
 
 def _outside(found: Measured, outside_ms: float) -> str:
-    if found.late_ms > _SENDER * outside_ms:
-        late = f"This machine sent half of the requests {found.late_ms:.2f} ms late or more, which is most of that"
+    if found.late_ms > min(_SENDER * outside_ms, LATE_US / 1000):
+        late = f"This machine sent half of the requests {found.late_ms:.2f} ms late or more, so that this says nothing about the network"
         return f"{late}: add --processes, or send from another machine."
     if found.busy:
         return "A sender of this machine had no core left, so that it was late itself: add --processes, or send from another machine."

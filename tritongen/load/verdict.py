@@ -13,7 +13,8 @@ FEWEST_BEYOND = 10
 """A percentile with fewer samples beyond it moves from run to run by itself: the relative error of a count of n events is about 1/sqrt(n)."""
 _NONE_SEEN = 3.0
 """Where none of n requests failed, the error rate is below 3/n with 95 % confidence: the rule of three, since (1 - 3/n)^n is about exp(-3)."""
-_LATE_US = 5000
+LATE_US = 5000
+"""A request that is sent so late, or a sender that wakes up so late, says more about this machine than about the server."""
 _LATE_PART = 0.01
 _FEWEST_LATE = 5
 """Where one request in a hundred is late, which is borne, so many of a hundred are late by chance in 1 of 300 runs. Fewer may be a single hiccup."""
@@ -124,7 +125,7 @@ def lateness(late: Histogram) -> str:
     """That requests were sent late, in a sentence; empty where they were not, or so few that one hiccup of this machine explains it."""
     if not (count := _too_late(late)):
         return ""
-    words = f"{count} of {late.count} requests were sent more than {_LATE_US / 1000:g} ms late, up to {_largest_ms(late):.1f} ms"
+    words = f"{count} of {late.count} requests were sent more than {LATE_US / 1000:g} ms late, up to {_largest_ms(late):.1f} ms"
     return f"{words}: this machine is too busy; add --processes, or send from another one"
 
 
@@ -132,13 +133,13 @@ def slowness(lag: Histogram) -> str:
     """That senders woke up late, by which they read answers late in a closed loop, too; empty where they did not, or hardly ever."""
     if not (count := _too_late(lag)):
         return ""
-    words = f"senders woke up more than {_LATE_US / 1000:g} ms late {count} of {lag.count} times, up to {_largest_ms(lag):.1f} ms"
+    words = f"senders woke up more than {LATE_US / 1000:g} ms late {count} of {lag.count} times, up to {_largest_ms(lag):.1f} ms"
     return f"{words}: latencies have that in them; this machine is too busy; add --processes, or send from another one"
 
 
 def _too_late(late: Histogram) -> int:
     """How many are above what is borne; 0 where they are few."""
-    count = Samples.of(late).beyond(_LATE_US)
+    count = Samples.of(late).beyond(LATE_US)
     return count if count >= max(_FEWEST_LATE, _LATE_PART * late.count) else 0
 
 

@@ -62,5 +62,5 @@ def test_the_limits_are_those_of_the_code():
 
     assert f"more than {result._BUSY:.0%} of a core".replace("%", " %") in GUIDE
     assert f"less than {result._REACHED:.0%}".replace("%", " %") in GUIDE
-    assert f"more than {verdict._LATE_US / 1000:g} ms late" in GUIDE
+    assert f"more than {verdict.LATE_US / 1000:g} ms late" in GUIDE
     assert f"{plan.LoadPlan((), 'u').most_under_way:,} were under way" in GUIDE

@@ -172,6 +172,7 @@ def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 1.2}, "with 1.2 rows at a time of 8"),
         ({"compute_infer": 9.0, "facts": ModelFacts(8), "batch": 6}, "The model itself takes most of it: a faster precision"),
         ({"outside": 9.0, "late_ms": 8.0}, "This machine sent half of the requests 8.00 ms late or more"),
+        ({"outside": 900.0, "late_ms": 6.0}, "This machine sent half of the requests 6.00 ms late or more"),
         ({"outside": 9.0, "busy": True}, "A sender of this machine had no core left"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_915_200)}, "Each request carries 4.92 MB over grpc"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
