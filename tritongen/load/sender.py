@@ -168,16 +168,16 @@ class Sender:
             loop.remove_reader(timer)
             timer.close()
 
-    def _skip(self, upcoming: Arrival | None, until_s: float) -> Arrival | None:
+    def _skip(self, upcoming: Arrival, until_s: float) -> Arrival | None:
         """Count what was due until then as never sent; the next request after it."""
         if self.plan.arrivals == "trace":
-            while upcoming is not None and upcoming.due_s < until_s:
-                self._miss(self._pick(), upcoming)
-                upcoming = next(self._arrivals, None)
-            return upcoming
-        if upcoming is not None:
-            for model, stage, second, count in due_between(self.plan, self._share, self._shares, upcoming.due_s, until_s):
-                self._recorder.miss(model, stage, second, count)
+            later: Arrival | None = upcoming
+            while later is not None and later.due_s < until_s:
+                self._miss(self._pick(), later)
+                later = next(self._arrivals, None)
+            return later
+        for model, stage, second, count in due_between(self.plan, self._share, self._shares, upcoming.due_s, until_s):
+            self._recorder.miss(model, stage, second, count)
         self._arrivals = arrivals_of(self.plan, self._share, self._shares, begin_s=until_s)
         return next(self._arrivals, None)
 

@@ -276,3 +276,16 @@ def test_locusts_empty_statistics_are_no_last_words(tmp_path):
         "--------|--------|------|------|------\n\n"
     )
     assert last_words(tmp_path) == "[2026-01-01] host/ERROR/locust: it is a reason"
+
+
+@pytest.mark.system
+def test_a_trace_that_no_machine_can_send_ends_on_time_too(tmp_path):
+    """A sender that is behind for a second counts what has passed."""
+    (tmp_path / "trace").write_text("".join(f"{number / 600_000:.6f}\n" for number in range(600_000)))
+    with known_server(tmp_path, service_s=0.0) as server:
+        stages = (Stage(1, 0, 0, "trace"),)
+        plan = LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=stages, arrivals="trace", trace=str(tmp_path / "trace"), deadline_s=2, pool=2)
+        result = run_load(plan)
+    assert (result.complete, result.trouble, result.due) == (True, (), 600_000)
+    assert result.counts["ok"] > 0
+    assert result.recorder.missed_in() > 0
