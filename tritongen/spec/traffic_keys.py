@@ -59,9 +59,7 @@ class Measures:
         return {
             "type": "object",
             "minProperties": 1,
-            "properties": {
-                "error_rate": {"anyOf": [{"const": 0}, {"type": "string", "pattern": f"^(?:{traffic.ERROR_RATE_PATTERN})$"}]}
-            },
+            "properties": {"error_rate": {"anyOf": [{"const": 0}, {"type": "string", "pattern": f"^(?:{traffic.ERROR_RATE_PATTERN})$"}]}},
             "propertyNames": {"pattern": f"^{traffic.MEASURE_PATTERN}$"},
             "additionalProperties": {"type": "string", "pattern": DURATION_PATTERN},
         }
