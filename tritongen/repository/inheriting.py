@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritongen.repository.system import copy_default_acl
+from tritongen.repository.system import acl_of, copy_default_acl, give_acl
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,14 @@ class Heritage:
         group: the number of the group; None where nothing that this user makes in the repository would get it.
         handed_on: whether new folders are to hand it on in their turn.
         mode: the permissions of a new file, as the umask or the ACL has them.
+        acl: the ACL of a new file; None where it has none.
         refused: what could not be given it, with the system's reason.
     """
 
     group: int | None
     handed_on: bool
     mode: int
+    acl: bytes | None = None
     refused: list[tuple[Path, str]] = field(default_factory=list, compare=False)
 
     @classmethod
@@ -41,20 +43,25 @@ class Heritage:
                 refused.append((place, error.strerror or str(error)))
         probe = places[0] / "probe"
         probe.touch(exist_ok=False)
-        mode = stat.S_IMODE(probe.stat().st_mode)
+        mode, acl = stat.S_IMODE(probe.stat().st_mode), acl_of(probe)
         probe.unlink()
         status = repository.stat()
         handed_on = bool(status.st_mode & stat.S_ISGID)
         can_give = handed_on or os.geteuid() == 0 or status.st_gid in (os.getegid(), *os.getgroups())
-        return cls(status.st_gid if can_give else None, handed_on, mode, refused)
+        return cls(status.st_gid if can_give else None, handed_on, mode, acl, refused)
 
     def hand_to(self, path: Path, *, mode: int | None = None) -> None:
-        """Give it to a file or folder of ours; to a file that stays, the permissions of a new one too, or `mode`. What the system refuses is noted."""
+        """Give it to a file or folder of ours; to a file that stays, the permissions and ACL of a new one too, or `mode`. What the system refuses is noted.
+
+        A file that has a name in the repository already is served, under that name too: it must not get them before its new name is in place.
+        """
         try:
             found = path.lstat()
             if self.group is not None and found.st_gid != self.group:
                 os.chown(path, -1, self.group, follow_symlinks=False)
-            has = stat.S_IMODE(found.st_mode)
+            if self.acl is not None and stat.S_ISREG(found.st_mode):
+                give_acl(path, self.acl)
+            has = stat.S_IMODE(path.lstat().st_mode)
             of_file = self.mode if mode is None else mode
             wanted = has | (stat.S_ISGID if self.handed_on else 0) if stat.S_ISDIR(found.st_mode) else of_file
             if has != wanted and not stat.S_ISLNK(found.st_mode):

@@ -37,7 +37,7 @@ class Places:
         return self.heritage is not None
 
     def hand_to(self, path: Path) -> None:
-        """Give the heritage to what lies in the artifacts folder."""
+        """Give the heritage to what lies in its place."""
         if self.heritage is not None:
             self.heritage.hand_to(path)
 
@@ -66,6 +66,10 @@ def place_model(plan: Plan, change: Change, places: Places) -> bool:
     with all_or_nothing() as undo:
         _place_artifacts(plan, change, places, undo)
         in_one_step = _swap(plan, change, places)
+        for path in (*change.unchanged, *change.linked):
+            places.hand_to(plan.root / change.name / path)
+        for path in change.unchanged_artifacts:
+            places.hand_to(plan.artifacts_root / change.name / path)
     _drop_empty(plan, change)
     return in_one_step
 
@@ -98,7 +102,6 @@ def _place_artifacts(plan: Plan, change: Change, places: Places, undo: contextli
     for path in sorted(change.entry.artifacts, key=lambda path: path != RECIPES):  # which tell whose the others are
         target = plan.artifacts_root / change.name / path
         if path in change.unchanged_artifacts:
-            places.hand_to(target)
             continue
         _make_folders(target.parent, places, undo)
         if target.exists() or target.is_symlink():

@@ -23,6 +23,7 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, heritage
     """Write all of a model's files: those of its folder into `folder`, those for beside the repository into `artifacts`; neither exists.
 
     What is made gets the `heritage`, and is newer than what it replaces, also where the clock is behind: Triton polls for times above those that it has seen.
+    What stays is left as it is, since it is being served; `place_model` gives it the heritage.
     Without one, files are links to their sources where they can be, and nobody's to change.
 
     Raises OSError where the disk refuses, and RepositoryError where a source is not what the plan was made from.
@@ -52,12 +53,11 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, heritage
         (artifacts / path).parent.mkdir(parents=True, exist_ok=True)
         _write(file, artifacts / path, link=heritage is None, progress=progress)
     if heritage is not None:
-        theirs = {folder / path for path in change.carried}
-        ours = [each for each in _below(folder) if each not in theirs]
-        for each in (*ours, *_below(artifacts)):
+        served = {folder / path for path in (*change.carried, *change.unchanged, *change.linked)}
+        made = [each for each in _below(folder) if each not in served]
+        for each in (*made, *_below(artifacts)):
             heritage.hand_to(each)
-        of_both = {folder / path for path in (*change.unchanged, *change.linked)}
-        _date([each for each in ours if each not in of_both], after_ns=max((each.lstat().st_mtime_ns for each in _below(current)), default=0))
+        _date(made, after_ns=max((each.lstat().st_mtime_ns for each in _below(current)), default=0))
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -19,6 +19,7 @@ _RENAME_EXCHANGE = 2
 _FICLONE = 0x40049409
 """Linux's ioctl for copying a file by reference, on filesystems that can (Btrfs, XFS)."""
 
+_ACL = "system.posix_acl_access"
 _DEFAULT_ACL = "system.posix_acl_default"
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
@@ -73,20 +74,38 @@ def clone(source: int, target: int) -> bool:
     return True
 
 
+def acl_of(path: Path) -> bytes | None:
+    """The ACL of a file or folder, as the kernel gives it (acl(5)); None where it has none, or its filesystem knows none. Raises OSError."""
+    return _attribute(path, _ACL)
+
+
+def give_acl(path: Path, acl: bytes) -> None:
+    """Give a file an ACL (see `acl_of`), and its permissions with it, where it has another. Raises OSError."""
+    if acl_of(path) != acl:
+        os.setxattr(path, _ACL, acl)
+
+
 def copy_default_acl(source: Path, target: Path) -> None:
-    """Have what is made in the folder `target` get the permissions that the default ACL of `source` gives (acl(5)); nothing where there is none, or no ACLs.
+    """Have what is made in the folder `target` get the permissions that the default ACL of `source` gives (acl(5)); none where it has none.
 
     Raises OSError.
     """
+    acl = _attribute(source, _DEFAULT_ACL)
+    if acl is not None:
+        os.setxattr(target, _DEFAULT_ACL, acl)
+    elif _attribute(target, _DEFAULT_ACL) is not None:  # that of the folder in which it was made
+        os.removexattr(target, _DEFAULT_ACL)
+
+
+def _attribute(path: Path, name: str) -> bytes | None:
     if sys.platform != "linux":
-        return
+        return None
     try:
-        acl = os.getxattr(source, _DEFAULT_ACL)
+        return os.getxattr(path, name)
     except OSError as error:
         if error.errno not in (errno.ENODATA, errno.ENOTSUP):
             raise
-        return
-    os.setxattr(target, _DEFAULT_ACL, acl)
+        return None
 
 
 def sync_filesystem(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """What new files get of the repository that they are put into: its group, its ACL, permissions that a server can read, and times that a polling server sees."""
 
 import contextlib
+import errno
 import os
 import stat
 import struct
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repository.test_writing import entry, render
+from tritongen.errors import RepositoryError
 from tritongen.repository import SharedFile, apply_plan, make_plan
 from tritongen.repository.inheriting import Heritage
 from tritongen.repository.stamp import stamp_text
@@ -79,20 +81,72 @@ def acl(path):
         return None
 
 
-def test_a_default_acl_of_the_repository_rules_what_is_made_in_it(tmp_path, umask):
-    (tmp_path / "repo").mkdir()
+def give_default_acl(folder):
+    """Have what is made in a folder be for a further user too; on a filesystem without ACLs there is none to be handed on."""
     # acl(5): tag, permissions and number of each entry: the owner, a user, the group, the mask, all others.
     entries = ((1, 7, -1), (2, 7, 4321), (4, 5, -1), (16, 7, -1), (32, 0, -1))
-    with contextlib.suppress(OSError):  # a filesystem without ACLs: there is none to be handed on
-        os.setxattr(tmp_path / "repo", "system.posix_acl_default", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *each) for each in entries))
-    umask(0o077)
-    render(tmp_path, entry(tmp_path))
-    folder, file = tmp_path / "repo/directly", tmp_path / "repo/directly/file"
+    with contextlib.suppress(OSError):
+        os.setxattr(folder, "system.posix_acl_default", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *each) for each in entries))
+
+
+def assert_as_made_in_it(repository, *paths):
+    """That files and folders have the permissions and ACLs of such as are made in the repository by hand."""
+    folder, file = repository / "directly", repository / "directly/file"
     folder.mkdir()
     file.touch()
-    for path, alike in (("m", folder), ("m/1", folder), ("m/config.pbtxt", file), ("m/1/model.onnx", file)):
-        made = tmp_path / "repo" / path
-        assert (acl(made), made.stat().st_mode) == (acl(alike), alike.stat().st_mode), path
+    for made in (repository / path for path in paths):
+        alike = folder if made.is_dir() else file
+        assert (acl(made), made.stat().st_mode) == (acl(alike), alike.stat().st_mode), made
+
+
+def test_a_default_acl_of_the_repository_rules_what_is_made_in_it(tmp_path, umask):
+    (tmp_path / "repo").mkdir()
+    give_default_acl(tmp_path / "repo")
+    umask(0o077)
+    render(tmp_path, entry(tmp_path))
+    assert_as_made_in_it(tmp_path / "repo", "m", "m/1", "m/config.pbtxt", "m/1/model.onnx")
+
+
+def test_a_default_acl_that_came_later_rules_the_files_that_stay_too(tmp_path, umask):
+    """The mask alone, without the ACL, would be the permissions of the group: the user who has an entry could not read the weights any more."""
+    render(tmp_path, entry(tmp_path))
+    give_default_acl(tmp_path / "repo")
+    render(tmp_path, entry(tmp_path, body="max_batch_size: 4\n"))
+    assert_as_made_in_it(tmp_path / "repo", "m", "m/1", "m/config.pbtxt", "m/1/model.onnx")
+
+
+def test_a_default_acl_of_the_folder_above_is_not_for_a_repository_without_one(tmp_path, umask):
+    (tmp_path / "repo").mkdir()
+    give_default_acl(tmp_path)
+    render(tmp_path, entry(tmp_path))
+    assert_as_made_in_it(tmp_path / "repo", "m", "m/1", "m/config.pbtxt", "m/1/model.onnx")
+
+
+def fail_to_copy(tmp_path, _monkeypatch):
+    (tmp_path / "z.source").write_bytes(b"another")
+
+
+def fail_to_swap(_tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr("tritongen.repository.placing.exchange", refuse)
+
+
+@pytest.mark.parametrize("fail", [fail_to_copy, fail_to_swap])
+@pytest.mark.parametrize(("before", "now"), [(0o022, 0o077), (0o077, 0o022)])
+def test_what_is_served_keeps_its_permissions_where_a_render_fails(tmp_path, umask, monkeypatch, before, now, fail):
+    """Its files have a second name by then, beside the repository: what is done to that is done to them."""
+    umask(before)
+    render(tmp_path, entry(tmp_path, artifacts=PLAN), entry(tmp_path, "a"))
+    was = modes(tmp_path)
+    umask(now)
+    new = [entry(tmp_path, body="max_batch_size: 4\n", artifacts=PLAN), entry(tmp_path, "a", body="max_batch_size: 4\n"), entry(tmp_path, "z")]
+    plan = make_plan(tmp_path / "repo", new)
+    fail(tmp_path, monkeypatch)
+    with pytest.raises(RepositoryError):
+        apply_plan(plan)
+    assert {path: mode for path, mode in modes(tmp_path).items() if path in was} == was
 
 
 def test_a_group_that_cannot_be_given_is_said(tmp_path, monkeypatch):
