@@ -10,9 +10,9 @@ from tritongen.recipe import RECIPES, print_recipes, read_recipes
 from tritongen.repository.comparing import content_of_text, is_edited, is_regular, listing, stamp_of
 from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import Entry, KeptFile
-from tritongen.repository.place import artifacts_beside
+from tritongen.repository.place import artifacts_beside, is_link_of_another
 from tritongen.repository.stamp import Stamp
-from tritongen.repository.system import remove_empty
+from tritongen.repository.system import owner_of, remove_empty
 from tritongen.repository.unfinished import is_unfinished
 
 _PRODUCTS = (".manifest.json", ".log")
@@ -22,11 +22,16 @@ _TIMES = re.compile(r"timing(\.[^/]*)?\.cache")
 """Files with the times of kernels (`PlanFile.timing_cache`)."""
 
 
-def blocked_artifacts(artifacts: Path, wanted: Iterable[PurePosixPath]) -> list[str]:
-    """Why files cannot be put into a model's artifacts folder, whatever is taken over: a file in a folder's place, or a folder in a file's. Raises OSError."""
+def blocked_artifacts(root: Path, model: str, wanted: Iterable[PurePosixPath]) -> list[str]:
+    """Why files cannot be put into a model's artifacts folder, or taken from it, whatever is taken over. Raises OSError.
+
+    That is a file in a folder's place, a folder in a file's, or a folder that is a link of another user's (`is_link_of_another`).
+    """
     found: dict[str, None] = {}
+    artifacts = artifacts_beside(root) / model
     for path in wanted:
         folders = [artifacts.parent, *(artifacts / parent for parent in reversed(path.parents))]
+        found |= {f"{folder} is a link that user {owner_of(folder)} made": None for folder in folders if is_link_of_another(folder, root)}
         found |= {f"{folder} is no folder": None for folder in folders if (folder.exists() or folder.is_symlink()) and not folder.is_dir()}
         if (artifacts / path).is_dir() and not (artifacts / path).is_symlink():
             found[f"{artifacts / path} is no file"] = None

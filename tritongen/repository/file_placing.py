@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +17,7 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.patience import all_or_nothing
 from tritongen.repository.files import DEPLOYMENT, WAITING, FilePlan, file_conflicts, interrupted_renders, replan_files
-from tritongen.repository.private import make_private, taken_over
+from tritongen.repository.private import as_owners, make_private, taken_over
 from tritongen.repository.stage import keep
 from tritongen.repository.staging import LOCK_WAIT_S, locked, no_locks
 from tritongen.repository.system import remove_empty, sync_folder
@@ -57,9 +57,7 @@ class StagedFiles:
                 self._put(plan.wanted.lead, undo)
         remove_empty(plan.root / parent for path in pruned for parent in path.parents[:-1])
         with _said_of(plan.root):
-            for leftover in interrupted_renders(plan.root, plan.wanted.lead):
-                with taken_over(leftover):
-                    pass
+            as_owners(interrupted_renders(plan.root, plan.wanted.lead), _remove)
 
     def _put(self, path: PurePosixPath, undo: contextlib.ExitStack) -> None:
         target = self.plan.root / path
@@ -83,6 +81,12 @@ class StagedFiles:
         old = self.folder.parent / _WAS / path
         old.parent.mkdir(parents=True, exist_ok=True)
         return old
+
+
+def _remove(leftovers: Sequence[Path]) -> None:
+    for leftover in leftovers:
+        with taken_over(leftover):
+            pass
 
 
 def _changed(plan: FilePlan, now: FilePlan) -> Diagnostic:

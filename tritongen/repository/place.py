@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
@@ -29,3 +30,11 @@ def repository_root(path: Path) -> Path:
 def artifacts_beside(root: Path) -> Path:
     """Where the files lie that belong to the repository at `root` (see `repository_root`) and that Triton must not see; a folder for each model."""
     return root.with_name(f"{root.name}.artifacts")
+
+
+def is_link_of_another(path: Path, root: Path) -> bool:
+    """Whether something beside the repository at `root` is a link that neither this user nor the repository's owner made, nor root: it may lead anywhere.
+
+    Raises OSError.
+    """
+    return path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid(), *([root.stat().st_uid] if root.exists() else [])}

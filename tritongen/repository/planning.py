@@ -100,7 +100,7 @@ def _compare_shared(plan: Plan, names: Sequence[str]) -> tuple[SharedChange, ...
     spared = [name for name in sorted(plan.spared) if name in names]  # what is asked for may be no name of a folder at all
     recipes, problems = recipes_after(plan.root, [*models, *((name, None) for name in spared)])
     files = {path: SharedFile(file.content, (*file.notes, *problems)) for path, file in plan.shared_files(recipes).items()}
-    return tuple(compare_shared(plan.artifacts_root, path, file, force=plan.force) for path, file in files.items())
+    return tuple(compare_shared(plan.root, path, file, force=plan.force) for path, file in files.items())
 
 
 def _check_root(root: Path) -> None:
@@ -137,7 +137,7 @@ def _compare(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> 
 def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) -> Change:
     folder = root / entry.name
     artifacts = artifacts_beside(root) / entry.name
-    if blocked := blocked_artifacts(artifacts, entry.artifacts):
+    if blocked := blocked_artifacts(root, entry.name, entry.artifacts):
         return Change(entry.name, Action.CONFLICT, entry, tuple(blocked), forcible=False)
     aside = compare_folder(artifacts, [path for path in listing(artifacts) if path in entry.artifacts], entry.artifacts)
     differing = [path for path in listing(artifacts) if path in entry.artifacts and path not in aside.same]
@@ -161,6 +161,8 @@ def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) ->
     ours = [path for path in found if path not in carried]
     compared = compare_folder(folder, [path for path in ours if path not in left_out], entry.files)
     stale = stale_artifacts(artifacts, entry, stamp)
+    if blocked := blocked_artifacts(root, entry.name, stale):
+        return Change(entry.name, Action.CONFLICT, entry, tuple(blocked), forcible=False)
     differences = [f"{path}: {why}" for path, why in left_out.items()]
     differences += [*compared.differences, *(f"artifact {text}" for text in aside.differences), *(f"artifact {path}: no longer wanted" for path in stale)]
     wanted = {path.parts[0] for path in entry.files}
@@ -227,8 +229,8 @@ def _left(root: Path, name: str, stamp: Stamp, *, force: bool, prune: bool) -> C
     stale = stale_artifacts(artifacts, None, stamp)
     left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
-        if mounts := mounts_below(folder):
-            return Change(name, Action.CONFLICT, reasons=tuple(_mounted(mounts)), forcible=False)
+        if blocked := [*_mounted(mounts_below(folder)), *blocked_artifacts(root, name, stale)]:
+            return Change(name, Action.CONFLICT, reasons=tuple(blocked), forcible=False)
         others, edited = others_work(folder, stamp)
         if others:
             return Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)

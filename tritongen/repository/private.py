@@ -3,8 +3,8 @@
 Such a folder is called `.<repository>.tritongen-<16 hex digits>` and holds a file `owner`, with the repository's path, that its process keeps locked. The lock
 goes with the process, also with one that is killed: whoever can take it may remove the folder. Only a folder of that name and of this user, with that file and
 without its lock, is taken for a leftover (or one with nothing in it: its process was killed between two steps). For root, those of the users to whom the
-repository and the place belong are leftovers too: what is in them is put where these may write anyhow. In a place that several repositories of one name share,
-such as the system's folder for temporary files, the path says whose it is.
+repository and the place belong are leftovers too; they are put right with these users' rights (`as_owners`), and so nothing changes that these could not change
+themselves. In a place that several repositories of one name share, such as the system's folder for temporary files, the path says whose it is.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritongen.repository.system import Hold, mounts_below, try_lock
+from tritongen.repository.system import Hold, acting_as, mounts_below, try_lock
 
 _OWNER = "owner"
 
@@ -66,6 +66,18 @@ def strangers(place: Path, repository: Path) -> list[tuple[Path, int]]:
     Whether such a process lives, this user cannot see.
     """
     return [(folder, user) for folder, user in _private_folders(place, repository) if user != os.geteuid()]
+
+
+def as_owners(leftovers: Sequence[Path], work: Callable[[list[Path]], None]) -> None:
+    """Do some work for the leftovers of each user, for root with that user's rights: what another may not do himself is left alone. Raises OSError."""
+    owners = [(leftover, leftover.lstat().st_uid) for leftover in leftovers]
+    for user in sorted({user for _, user in owners}):
+        try:
+            with acting_as(user):
+                work([leftover for leftover, owner in owners if owner == user])
+        except PermissionError:
+            if user == os.geteuid():
+                raise
 
 
 @contextlib.contextmanager

@@ -12,7 +12,9 @@ from tritongen.recipe import PlanRecipe
 from tritongen.repository.actions import Action
 from tritongen.repository.comparing import content_of_text
 from tritongen.repository.inheriting import Heritage
+from tritongen.repository.place import artifacts_beside, is_link_of_another
 from tritongen.repository.stamp import read_stamp
+from tritongen.repository.system import owner_of
 
 _MODE = 0o755
 
@@ -53,12 +55,15 @@ class SharedChange:
     forcible: bool = True
 
 
-def compare_shared(artifacts: Path, path: PurePosixPath, wanted: SharedFile, *, force: bool) -> SharedChange:
-    """What happens to one file, which has a stamp where it is ours. One that is not wanted and not ours is left alone.
+def compare_shared(root: Path, path: PurePosixPath, wanted: SharedFile, *, force: bool) -> SharedChange:
+    """What happens to one file beside the repository at `root`, which has a stamp where it is ours. One that is not wanted and not ours is left alone.
 
     `force` takes over a place that is needed, and no other. Raises OSError.
     """
-    target, content, notes = artifacts / path, wanted.content, "; ".join(wanted.notes)
+    artifacts, content, notes = artifacts_beside(root), wanted.content, "; ".join(wanted.notes)
+    target = artifacts / path
+    if is_link_of_another(artifacts, root):
+        return _kept_or(SharedChange(path, Action.CONFLICT, content, f"{artifacts} is a link that user {owner_of(artifacts)} made", forcible=False))
     if not target.exists() and not target.is_symlink():
         return SharedChange(path, Action.KEEP if content is None else Action.CREATE, content, notes)
     if target.is_symlink() or not target.is_file():

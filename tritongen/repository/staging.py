@@ -12,14 +12,14 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.artifacts import take_back
-from tritongen.repository.place import artifacts_beside, repository_root
-from tritongen.repository.private import find_leftovers, make_private, strangers, taken_over
+from tritongen.repository.place import artifacts_beside, is_link_of_another, repository_root
+from tritongen.repository.private import as_owners, find_leftovers, make_private, strangers, taken_over
 from tritongen.repository.system import Hold, same_mount, sync_folder, try_lock, user_name
 
 _PARTS = ("new", "artifacts", "shared", "old", "was", "gone")
@@ -67,7 +67,7 @@ def put_back(staged: Path, root: Path) -> None:
 
 def leftovers(root: Path) -> list[Path]:
     """What killed renders of the repository at `root` left behind. Raises OSError."""
-    inside = [folder for folder in (root, artifacts_beside(root)) if folder.is_dir()]
+    inside = [folder for folder in (root, artifacts_beside(root)) if folder.is_dir() and not is_link_of_another(folder, root)]
     own = [root.parent, *inside]
     # Where a workspace lies when the repository's parent was not there yet, or could not be written to.
     others = [folder for folder in (*root.parent.parents, Path(tempfile.gettempdir()).resolve()) if folder not in own]
@@ -110,9 +110,13 @@ def recover(root: Path, *, wait_s: float = LOCK_WAIT_S) -> None:
 
 def clear(root: Path) -> None:
     """`recover` for whoever holds the repository."""
+    as_owners(leftovers(root), lambda left: _clear(root, left))
+
+
+def _clear(root: Path, left: Sequence[Path]) -> None:
     with contextlib.ExitStack() as stack:
         # One render may have staged in two places, and each is needed to tell what it did.
-        owned = [leftover for leftover in leftovers(root) if stack.enter_context(taken_over(leftover))]
+        owned = [leftover for leftover in left if stack.enter_context(taken_over(leftover))]
         for leftover in owned:
             put_back(leftover, root)
         take_back(root, owned)

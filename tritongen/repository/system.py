@@ -22,6 +22,9 @@ _FICLONE = 0x40049409
 _ACL = "system.posix_acl_access"
 _DEFAULT_ACL = "system.posix_acl_default"
 
+_NO_GROUP = 65534
+"""The group of a user of whom nothing is known: nobody's."""
+
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 """What `flock` says of a folder on a filesystem without locks; EBADF is NFS, which locks only what is open for writing."""
 
@@ -175,6 +178,33 @@ def user_name(number: int) -> str:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return f"number {number}"
+
+
+@contextlib.contextmanager
+def acting_as(owner: int) -> Iterator[None]:
+    """Do what the block does with the rights of a user, where this process is root's; nothing changes for any other.
+
+    What a link leads to that this user placed is then changed only where he may change it himself, and no moment is left to place one after a look.
+    Raises OSError where the user does not exist in this container.
+    """
+    if os.geteuid() != 0 or owner == 0:
+        yield
+        return
+    try:
+        entry = pwd.getpwuid(owner)
+        group, groups = entry.pw_gid, os.getgrouplist(entry.pw_name, entry.pw_gid)
+    except KeyError:
+        group, groups = _NO_GROUP, []
+    own_group, own_groups = os.getegid(), os.getgroups()
+    try:
+        os.setgroups(groups)
+        os.setegid(group)
+        os.seteuid(owner)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(own_group)
+        os.setgroups(own_groups)
 
 
 @contextlib.contextmanager
