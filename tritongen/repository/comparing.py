@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -160,10 +160,31 @@ def foreign_work(folder: Path, found: Sequence[PurePosixPath], entry: Entry, sta
     return reasons
 
 
+def folders_of_others(folder: Path, wanted: Collection[PurePosixPath], carried: Collection[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
+    """The folders in a model's folder that no render made and that stay, outer ones first: with what is `carried` in them, or empty. Raises OSError.
+
+    A version folder that is left without files goes with what is in it: Triton would refuse the model for it. `wanted`: the files that there will be.
+    """
+    made = {parent for path in wanted for parent in path.parents}
+    holding = {parent for path in carried for parent in path.parents} - made
+    ours = {parent for path in (*stamp.files, *stamp.kept) for parent in path.parents} if stamp is not None else set()
+    staying = []
+    for place, folders, _ in os.walk(folder, onerror=_unlisted):
+        for path in (PurePosixPath(Path(place, name).relative_to(folder).as_posix()) for name in folders if not Path(place, name).is_symlink()):
+            is_in_the_way = any(file == path or file in path.parents for file in wanted)
+            top = PurePosixPath(path.parts[0])
+            goes = path in ours or is_in_the_way or (version_of(top.name) and top not in made | holding)
+            if path in holding or (path not in made and not goes):
+                staying.append(path)
+    return tuple(sorted(staying))
+
+
 def others_work(folder: Path, stamp: Stamp) -> tuple[list[str], list[str]]:
-    """What removing a folder would destroy: files that we did not make, and files of ours that were edited. Raises OSError."""
+    """What removing a folder would destroy: files and empty folders that we did not make, and files of ours that were edited. Raises OSError."""
     found = [path for path in listing(folder) if not is_unfinished(path)]
-    others = [f"{folder / path} was not made by tritongen" for path in found if path != CONFIG and path not in stamp.files and path not in stamp.kept]
+    ours = (CONFIG, *stamp.files, *stamp.kept)
+    empty = [path for path in folders_of_others(folder, ours, (), stamp) if not any(path in other.parents for other in found)]
+    others = [f"{folder / path} was not made by tritongen" for path in (*(path for path in found if path not in ours), *empty)]
     edited = _edits_of_config(folder, stamp)
     edited += [f"{folder / path} was changed by hand" for path in found if path in stamp.files and is_edited(folder / path, stamp.files[path])]
     return others, edited

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritongen.repository.system import acl_of, copy_default_acl, give_acl
+from tritongen.repository.system import acl_of, copy_default_acl, copy_standing, give_acl
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,19 @@ class Heritage:
         except OSError as error:  # user namespaces, FUSE and CIFS refuse it in ways of their own
             self.refused.append((path, error.strerror or str(error)))
 
+    def leave_as(self, was: Path, folder: Path) -> None:
+        """Make a folder of somebody what it was: its owner, permissions, ACL, further attributes and times. What the system refuses is noted."""
+        try:
+            copy_standing(was, folder)
+        except OSError as error:
+            self.refused.append((folder, error.strerror or str(error)))
+
     def note(self, repository: Path) -> str:
         """What a user should know; empty where all could be handed on."""
         if not self.refused:
             return ""
         (first, why), more = self.refused[0], len(self.refused) - 1
         return (
-            f"{repository}: its group, ACL or permissions could not be given to {first.name}{f' and {more} more' if more else ''} ({why}): "
-            "see whether the server can read them"
+            f"{repository}: owner, group, ACL or permissions could not be given to {first.name}{f' and {more} more' if more else ''} ({why}): "
+            "see whether the server, and whoever uses them, can read them"
         )

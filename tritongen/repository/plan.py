@@ -25,6 +25,7 @@ class Change:
         forcible: for a conflict, whether `force` would take it over.
         readable: False for a conflict of which nobody knows what it would destroy, since the operating system does not let us look.
         carried: files in the folder that stay as they are: made on the target, or not made by tritongen and in nobody's way.
+        folders: folders in the folder that are somebody's and stay, with what is carried in them or empty; outer ones first.
         unchanged: files in the folder that are as they should be, so that they need not be copied again.
         linked: files whose content is there already, under another name that we gave it (an earlier version's): they get a second name.
         gone: files in the folder that are no longer wanted.
@@ -41,6 +42,7 @@ class Change:
     forcible: bool = True
     readable: bool = True
     carried: tuple[PurePosixPath, ...] = ()
+    folders: tuple[PurePosixPath, ...] = ()
     unchanged: tuple[PurePosixPath, ...] = ()
     linked: tuple[PurePosixPath, ...] = ()
     gone: tuple[PurePosixPath, ...] = ()

@@ -18,6 +18,7 @@ from tritongen.repository.actions import Action
 from tritongen.repository.artifacts import blocked_artifacts, foreign_artifacts, stale_artifacts
 from tritongen.repository.comparing import (
     compare_folder,
+    folders_of_others,
     foreign_work,
     is_carried,
     listing,
@@ -181,6 +182,7 @@ def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) ->
         entry,
         tuple(differences),
         carried=carried,
+        folders=folders_of_others(folder, entry.files, carried, stamp),
         unchanged=compared.same,
         linked=_linked(folder, entry, compared.same, stamp),
         gone=tuple(path for path in ours if path not in entry.files),

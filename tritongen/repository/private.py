@@ -169,6 +169,11 @@ def _remove(folder: Path, descriptor: int) -> None:
 def _remove_tree(path: Path) -> None:
     try:
         shutil.rmtree(path, ignore_errors=True)
+        if path.is_dir():
+            for _, _, _, descriptor in os.fwalk(path):  # folders of others keep their permissions, which may be that nothing is removed from them
+                with contextlib.suppress(OSError):
+                    os.fchmod(descriptor, 0o700)
+            shutil.rmtree(path, ignore_errors=True)
     except KeyboardInterrupt:
         shutil.rmtree(path, ignore_errors=True)
         raise

@@ -44,8 +44,9 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, heritage
         else:
             # Not linked: an exporter that rewrites its file in place would change the live model.
             _write(file, target, link=heritage is None, progress=progress)
+    for path in change.folders:
+        (folder / path).mkdir(parents=True, exist_ok=True)
     for path in change.carried:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         keep(current / path, folder / path)
     for path, file in change.entry.artifacts.items():
         if path in change.unchanged_artifacts:
@@ -53,11 +54,13 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, heritage
         (artifacts / path).parent.mkdir(parents=True, exist_ok=True)
         _write(file, artifacts / path, link=heritage is None, progress=progress)
     if heritage is not None:
-        served = {folder / path for path in (*change.carried, *change.unchanged, *change.linked)}
+        served = {folder / path for path in (*change.carried, *change.folders, *change.unchanged, *change.linked)}
         made = [each for each in _below(folder) if each not in served]
         for each in (*made, *_below(artifacts)):
             heritage.hand_to(each)
         _date(made, after_ns=max((each.lstat().st_mtime_ns for each in _below(current)), default=0))
+        for path in reversed(change.folders):  # what is put into a folder changes its time
+            heritage.leave_as(current / path, folder / path)
 
 
 def _below(folder: Path) -> Iterator[Path]:

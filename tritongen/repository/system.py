@@ -10,6 +10,7 @@ import fcntl
 import os
 import pwd
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -98,6 +99,19 @@ def copy_default_acl(source: Path, target: Path) -> None:
         os.setxattr(target, _DEFAULT_ACL, acl)
     elif _attribute(target, _DEFAULT_ACL) is not None:  # that of the folder in which it was made
         os.removexattr(target, _DEFAULT_ACL)
+
+
+def copy_standing(source: Path, target: Path) -> None:
+    """Give a folder the owner, permissions, ACLs, further attributes and times of another. Raises OSError, with all given but what the system refused."""
+    status = source.stat()
+    for name in (_ACL, _DEFAULT_ACL):
+        if _attribute(target, name) is not None and _attribute(source, name) is None:
+            os.removexattr(target, name)
+    try:
+        if (status.st_uid, status.st_gid) != (target.stat().st_uid, target.stat().st_gid):
+            os.chown(target, status.st_uid, status.st_gid)
+    finally:
+        shutil.copystat(source, target)
 
 
 def _attribute(path: Path, name: str) -> bytes | None:

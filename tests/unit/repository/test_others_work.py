@@ -1,12 +1,15 @@
 """What a render must not take from others, nor half do: backups, folders that nobody may list, mounts, what is written meanwhile, signals."""
 
+import contextlib
 import errno
 import os
+import re
 import signal
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.unit.repository.test_inheriting import give_default_acl
 from tests.unit.repository.test_writing import entry, render, tree
 from tritongen.errors import RepositoryError
 from tritongen.repository import (
@@ -199,6 +202,62 @@ def ends(monkeypatch):
     before = signal.signal(signal.SIGTERM, raising)
     yield raising
     signal.signal(signal.SIGTERM, before)
+
+
+def standing(path):
+    """What a folder is to whoever uses it."""
+    found = path.stat()
+    attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    return found.st_uid, found.st_gid, oct(found.st_mode), found.st_mtime_ns, attributes
+
+
+def test_folders_of_others_in_a_model_stay_as_they_are(tmp_path):
+    """Such as a cache that another program fills: it must find its folder, and be able to write to it."""
+    render(tmp_path, entry(tmp_path))
+    folders = [tmp_path / "repo/m" / path for path in ("cache/deep", "cache", "empty/deep", "empty", "1/mine")]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    (folders[0] / "file").write_text("mine")
+    for number, folder in enumerate(folders):
+        if os.geteuid() == 0:
+            os.chown(folder, 4321, 4321)
+        with contextlib.suppress(OSError):  # a filesystem without such attributes
+            os.setxattr(folder, "user.mine", b"mine")
+        folder.chmod(0o2777 if number else 0o555)
+        os.utime(folder, (number + 1000, number + 1000))
+    (tmp_path / "repo/m/7").mkdir()
+    before = [standing(folder) for folder in folders]
+    for weights in (b"one", b"two"):
+        assert render(tmp_path, entry(tmp_path, weights=weights)) == {"m": Action.REPLACE}
+        assert [standing(folder) for folder in folders] == before
+    assert sorted(path.name for path in (tmp_path / "repo/m").iterdir()) == ["1", "cache", "config.pbtxt", "empty"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.source", "repo"], "also what may not be removed from a folder of theirs is gone"
+    folders[0].chmod(0o755)
+
+
+def test_a_folder_of_others_gets_no_acl_of_the_repository(tmp_path):
+    (tmp_path / "repo").mkdir()
+    give_default_acl(tmp_path / "repo")
+    render(tmp_path, entry(tmp_path))
+    mine = tmp_path / "repo/m/mine"
+    mine.mkdir()
+    for name in os.listxattr(mine):
+        os.removexattr(mine, name)
+    before = standing(mine)
+    render(tmp_path, entry(tmp_path, weights=b"one"))
+    assert standing(mine) == before
+
+
+def test_an_empty_folder_of_others_keeps_a_model_from_being_pruned(tmp_path):
+    render(tmp_path, entry(tmp_path))
+    (tmp_path / "repo/m/1/mine").mkdir()
+    (tmp_path / "repo/m/2").mkdir()
+    for force in (False, True):
+        with pytest.raises(RepositoryError, match=re.escape(f"{tmp_path}/repo/m/1/mine was not made by tritongen")):
+            render(tmp_path, prune=True, force=force)
+    (tmp_path / "repo/m/1/mine").rmdir()
+    assert render(tmp_path, prune=True) == {"m": Action.ORPHAN}
+    assert not (tmp_path / "repo/m").exists()
 
 
 @pytest.mark.parametrize("step", ["exchange", "sync_folder"])
