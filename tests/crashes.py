@@ -89,6 +89,8 @@ class Scenario:
         self.render("old")
         (self.root / "plan/1/model.plan").write_bytes(b"ftrt" + bytes(range(256)))
         (self.root / "weights/notes.txt").write_text("somebody's own")
+        (self.root / "config/empty/theirs").mkdir(parents=True)
+        (self.root / "config/empty").chmod(0o711)
         shutil.copytree(self.root, folder / "kept/repository")
         shutil.copytree(self.artifacts, folder / "kept/repository.artifacts")
         self.old = states(self.root)
