@@ -108,8 +108,10 @@ def copy_standing(source: Path, target: Path) -> None:
         if _attribute(target, name) is not None and _attribute(source, name) is None:
             os.removexattr(target, name)
     try:
-        if (status.st_uid, status.st_gid) != (target.stat().st_uid, target.stat().st_gid):
-            os.chown(target, status.st_uid, status.st_gid)
+        if status.st_gid != target.stat().st_gid:
+            os.chown(target, -1, status.st_gid)
+        if status.st_uid != target.stat().st_uid:
+            os.chown(target, status.st_uid, -1)
     finally:
         shutil.copystat(source, target)
 
