@@ -1,7 +1,8 @@
 """Renders that are killed, at every step and at any moment: what they leave, and what the next one makes of it.
 
 As a program it runs campaigns in processes of its own, since it forks, and prints what was wrong and how many were killed as JSON:
-`python crashes.py FOLDER steps:9 steps:9:noexchange:4 moments:500`; the last number is that of the first step, less one.
+`python crashes.py FOLDER steps:9 steps:9:noexchange:4 steps:1:old moments:500`; the last number is that of the first step, less one, and a name is that of the
+spec that is rendered after each kill: each of the three in turn, where there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import networks
@@ -50,6 +51,15 @@ models:
   - {{name: {name}, source: old.onnx, backend: tensorrt, instances: [{{kind: gpu}}]}}
 """
 
+_OTHER = """\
+version: 1
+defaults: {prove: false}
+models: [{name: weights, source: old.onnx, batching: {max: 2}}]
+"""
+
+SPECS = ("new", "old", "other")
+"""What may be rendered after a kill: the same again, what was there before, and what has next to nothing of either."""
+
 
 def tree(folder: Path) -> Tree:
     """Every file below a folder by its path; empty where there is none."""
@@ -74,7 +84,10 @@ def states(folder: Path) -> dict[str, State]:
 
 
 class Scenario:
-    """Two specs, `old.yaml` and `new.yaml`, of which the second changes weights, configs, versions and names of the first; and the repository of each."""
+    """Two specs, `old.yaml` and `new.yaml`, of which the second changes weights, configs, versions and names of the first; and the repository of each.
+
+    `other.yaml` has only the model that somebody's own file lies in, otherwise than both.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,6 +99,7 @@ class Scenario:
             onnx.save(model, folder / f"split/{name}.onnx", save_as_external_data=True, location=f"{name}.bin", size_threshold=0)
             text = _MODELS.format(weights=name, most=4 if name == "old" else 8, name=f"only_{name}")
             (folder / f"{name}.yaml").write_text(text)
+        (folder / "other.yaml").write_text(_OTHER)
         self.render("old")
         (self.root / "plan/1/model.plan").write_bytes(b"ftrt" + bytes(range(256)))
         (self.root / "weights/notes.txt").write_text("somebody's own")
@@ -96,6 +110,9 @@ class Scenario:
         self.old = states(self.root)
         self.old_artifacts = state(self.artifacts)
         self.beside = {path.name for path in folder.iterdir()}
+        self.render("other")
+        self.other = states(self.root)
+        self.reset()
         self.render("new")
         self.new, self.new_artifacts = states(self.root), state(self.artifacts)
         found = [finding for name in ("old", "new") for finding in self.check(name)]
@@ -141,16 +158,20 @@ class Scenario:
             if path.name not in self.beside and not re.fullmatch(r"\.repository\.tritongen-[0-9a-f]{16}", path.name):
                 yield f"{path.name} lies beside the repository"
 
-    def faults_of_next(self) -> Iterator[str]:
-        """The same after the next render, which must finish, and leave nothing of the killed one."""
+    def faults_of_next(self, name: str = "new") -> Iterator[str]:
+        """What is wrong after the next render, of the spec of that name, which must finish, and leave nothing of the killed one."""
         try:
-            self.render("new")
+            self.render(name)
         except AssertionError as error:
             yield str(error)
-        if states(self.root) != self.new:
-            yield "the next render did not make the new repository"
-        if state(self.artifacts) != self.new_artifacts:
-            yield "the next render did not make the new artifacts"
+        models, artifacts = {"new": (self.new, self.new_artifacts), "old": (self.old, self.old_artifacts), "other": (self.other, {})}[name]
+        found = states(self.root)
+        if name == "old":  # a number that was given to new weights is not given again
+            models, found = ({model: files for model, files in each.items() if model != "counted"} for each in (models, found))
+        if found != models:
+            yield f"the next render did not make the {name} repository"
+        if state(self.artifacts) != artifacts:
+            yield f"the next render did not make the {name} artifacts"
         if beside := {path.name for path in self.folder.iterdir()} - self.beside:
             yield f"left behind: {sorted(beside)}"
 
@@ -216,8 +237,11 @@ def killed_at_moment(scenario: Scenario, delay_s: float) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def at_steps(scenario: Scenario, stride: int, *, exchanges: bool, skip: int = 0) -> tuple[list[str], int]:
-    """Kill a render before every `stride`-th step, after `skip` ones: what was wrong afterwards, and how many were killed."""
+def at_steps(scenario: Scenario, stride: int, *, exchanges: bool, skip: int = 0, specs: Sequence[str] = SPECS) -> tuple[list[str], int]:
+    """Kill a render before every `stride`-th step, after `skip` ones: what was wrong afterwards, and how many were killed.
+
+    `specs`: what is rendered afterwards, one by turns.
+    """
     faults: list[str] = []
     scenario.reset()
     with plan_render(scenario.folder / "new.yaml", output=scenario.root, prune=True) as rendering:
@@ -226,7 +250,8 @@ def at_steps(scenario: Scenario, stride: int, *, exchanges: bool, skip: int = 0)
         scenario.reset()
         number = 1 + skip + killed * stride
         hit = killed_at_step(plan, number, exchanges=exchanges)
-        faults += [f"step {number}: {fault}" for fault in (*scenario.faults(may_lack=not exchanges), *scenario.faults_of_next())]
+        after = specs[killed % len(specs)]
+        faults += [f"step {number}, then {after}: {fault}" for fault in (*scenario.faults(may_lack=not exchanges), *scenario.faults_of_next(after))]
         if not hit:
             return faults, killed
     raise AssertionError
@@ -246,7 +271,8 @@ def at_moments(scenario: Scenario, count: int) -> tuple[list[str], int]:
             break
         scenario.reset()
         killed += killed_at_moment(scenario, chance.uniform(0, whole_s))
-        faults += [f"moment {number}: {fault}" for fault in (*scenario.faults(), *scenario.faults_of_next())]
+        after = SPECS[number % len(SPECS)]
+        faults += [f"moment {number}, then {after}: {fault}" for fault in (*scenario.faults(), *scenario.faults_of_next(after))]
     return faults, killed
 
 
@@ -256,8 +282,10 @@ def main() -> None:
     for name in sys.argv[2:]:
         kind, count, *more = name.split(":")
         skip = next((int(each) for each in more if each.isdigit()), 0)
-        steps = kind == "steps"
-        faults, killed = at_steps(scenario, int(count), exchanges="noexchange" not in more, skip=skip) if steps else at_moments(scenario, int(count))
+        specs = [each for each in more if each in SPECS] or SPECS
+        faults, killed = (
+            at_steps(scenario, int(count), exchanges="noexchange" not in more, skip=skip, specs=specs) if kind == "steps" else at_moments(scenario, int(count))
+        )
         found[name] = {"faults": faults, "killed": killed}
     print(json.dumps(found))
 

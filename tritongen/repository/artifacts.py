@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from tritongen.recipe import RECIPES, print_recipes, read_recipes
@@ -86,14 +86,18 @@ def stale_artifacts(artifacts: Path, entry: Entry | None, stamp: Stamp | None) -
 def _made_by_builders(found: Iterable[PurePosixPath], before: Iterable[PurePosixPath], kept: Mapping[PurePosixPath, KeptFile]) -> Iterator[PurePosixPath]:
     """What builders leave in a model's artifacts folder for plans that it had, and has no more; their unfinished files too."""
     gone = {path for path in before if path not in kept}
-    # A plan of TensorRT-RTX stands for all plans of its version.
-    plans = gone | ({_rtx(path) for path in gone} - {_rtx(path) for path in kept})
-    products = {path.with_name(path.name + ending) for path in plans for ending in _PRODUCTS} | (plans - gone)
+    products = _products(gone, kept)
     caches = {file.plan.timing_cache for file in kept.values() if file.plan is not None}
     for path in found:
         is_idle_cache = bool(_TIMES.fullmatch(str(path))) and path.name not in caches
         if path in products or (gone and (is_idle_cache or (not kept and is_unfinished(path)))):
             yield path
+
+
+def _products(plans: Collection[PurePosixPath], others: Collection[PurePosixPath]) -> set[PurePosixPath]:
+    """What builders make for plans beside the repository, without what `others` have of it too: a plan of TensorRT-RTX stands for all of its version."""
+    rtx = {_rtx(path) for path in plans} - {_rtx(path) for path in others}
+    return {path.with_name(path.name + ending) for path in (*plans, *rtx) for ending in _PRODUCTS} | (rtx - {*plans})
 
 
 def _rtx(plan: PurePosixPath) -> PurePosixPath:
@@ -102,25 +106,30 @@ def _rtx(plan: PurePosixPath) -> PurePosixPath:
 
 
 def take_back(root: Path, staged: Sequence[Path]) -> None:
-    """Undo what a killed render did to the artifacts of models that it did not swap: else the old model's stamp would not know them. Raises OSError.
+    """Undo what a killed render did to the artifacts of models that it did not swap: else no stamp would know them. Raises OSError.
 
     `staged`: the folders that it staged in. A model's artifacts are placed before the model itself; what they were is in `was`.
     """
     for name in sorted({path.name for folder in staged for part in ("new", "was") if (folder / part).is_dir() for path in (folder / part).iterdir()}):
         artifacts, live = artifacts_beside(root) / name, stamp_of(root / name)
+        fresh = next((stamp for folder in staged if (stamp := stamp_of(folder / "new" / name))), None)
         written = live.artifacts if live is not None else {}
-        placed = [path for folder in staged for part in ("artifacts", "was") for path in listing(folder / part / name)]
-        for folder in staged:
-            for path in listing(folder / "was" / name):
-                if written.get(path) == file_sha256(folder / "was" / name / path):
-                    artifacts.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
-                    (folder / "was" / name / path).replace(artifacts / path)
-            fresh = stamp_of(folder / "new" / name)
-            if live is not None and fresh is not None:
-                for path, sha in fresh.artifacts.items():
-                    if path not in written and is_regular(artifacts / path) and file_sha256(artifacts / path) == sha:
-                        (artifacts / path).unlink()
-        remove_empty([*folders_of(artifacts, placed), artifacts.parent] if placed else [])
+        placed = {path: sha for path, sha in fresh.artifacts.items() if path not in written} if fresh is not None else {}
+        for path, sha in placed.items():
+            if is_regular(artifacts / path) and file_sha256(artifacts / path) == sha:
+                (artifacts / path).unlink()
+        moved = [(folder / "was" / name, path) for folder in staged for path in listing(folder / "was" / name)]
+        for folder, path in moved:
+            if _belongs_to(live, path, folder / path) if live is not None else fresh is not None:
+                artifacts.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).replace(artifacts / path)
+        touched = [*placed, *(path for _, path in moved), *(path for folder in staged for path in listing(folder / "artifacts" / name))]
+        remove_empty([*folders_of(artifacts, touched), artifacts.parent] if touched else [])
+
+
+def _belongs_to(model: Stamp, path: PurePosixPath, file: Path) -> bool:
+    """Whether a file that was moved out of an artifacts folder is one of a model's: as it was written with it, or made for a plan of it. Raises OSError."""
+    return path in _products(model.kept, ()) or model.artifacts.get(path) == file_sha256(file)
 
 
 def folders_of(artifacts: Path, paths: Iterable[PurePosixPath]) -> list[Path]:

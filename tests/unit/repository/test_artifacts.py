@@ -4,10 +4,12 @@ import os
 import shutil
 
 import pytest
+from crashes import tree
 
-from tests.unit.repository.test_kept_plans import ONNX, entry, render
+import tritongen.repository.placing
+from tests.unit.repository.test_kept_plans import ONNX, built, entry, render
 from tritongen.errors import RepositoryError
-from tritongen.recipe import RECIPES
+from tritongen.recipe import RECIPES, PlanFile
 from tritongen.repository import Action, apply_plan, bytes_to_copy, make_plan, recover
 
 
@@ -76,10 +78,7 @@ def test_artifacts_of_a_model_whose_config_changes_are_not_copied_again(tmp_path
 def test_what_a_killed_render_put_there_is_taken_back(tmp_path):
     """Its next render may be of another spec: what it placed for a model that it never swapped must not look like somebody's work."""
     render(tmp_path, entry(tmp_path)[0])
-    killed = os.fork()
-    if not killed:
-        apply_until_the_swap(tmp_path)
-    assert os.waitstatus_to_exitcode(os.waitpid(killed, 0)[1]) == 9
+    killed_at_the_swap(tmp_path, entry(tmp_path, onnx=b"other")[0])
     assert (tmp_path / "repo.artifacts/m/model.onnx").read_bytes() == b"other"
     recover(tmp_path / "repo")
     assert (tmp_path / "repo.artifacts/m/model.onnx").read_bytes() == b"onnx"
@@ -88,12 +87,41 @@ def test_what_a_killed_render_put_there_is_taken_back(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["repo", "repo.artifacts", "source.onnx"]
 
 
-def apply_until_the_swap(tmp_path):
-    """Ends this process, a child, where it would swap the model."""
-    import tritongen.repository.placing
+def test_of_a_model_that_was_new_nothing_is_left(tmp_path):
+    """Also where no later spec asks for it: no stamp would ever know its files."""
+    killed_at_the_swap(tmp_path, entry(tmp_path)[0])
+    assert (tmp_path / "repo.artifacts/m/model.onnx").read_bytes() == b"onnx"
+    recover(tmp_path / "repo")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "repo"] == ["source.onnx"]
 
-    tritongen.repository.placing.exchange = lambda *_: os._exit(9)
-    try:
-        render(tmp_path, entry(tmp_path, onnx=b"other")[0])
-    finally:
-        os._exit(1)
+
+def test_what_was_there_before_a_new_model_is_there_again(tmp_path):
+    render(tmp_path, entry(tmp_path)[0])
+    shutil.rmtree(tmp_path / "repo/m")
+    before = tree(tmp_path / "repo.artifacts")
+    killed_at_the_swap(tmp_path, entry(tmp_path, onnx=b"other")[0])
+    assert tree(tmp_path / "repo.artifacts") != before
+    recover(tmp_path / "repo")
+    assert tree(tmp_path / "repo.artifacts") == before
+
+
+def test_what_builders_made_for_a_plan_is_there_again(tmp_path):
+    """A plan without its manifest is one of which nobody knows what it was built from."""
+    plan = built(tmp_path)
+    before = tree(tmp_path / "repo.artifacts")
+    killed_at_the_swap(tmp_path, entry(tmp_path, plans=(PlanFile("other.plan"),))[0])
+    assert tree(tmp_path / "repo.artifacts").keys() < before.keys()
+    recover(tmp_path / "repo")
+    assert (plan.read_bytes(), tree(tmp_path / "repo.artifacts")) == (b"a plan", before)
+
+
+def killed_at_the_swap(tmp_path, made):
+    """Renders in a child that ends where it would swap the model."""
+    child = os.fork()
+    if not child:
+        tritongen.repository.placing._swap = lambda *_: os._exit(9)
+        try:
+            render(tmp_path, made)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9

@@ -35,8 +35,7 @@ def render(tmp_path, made, **options):
     return plan
 
 
-@pytest.fixture
-def plan(tmp_path):
+def built(tmp_path):
     """A plan that was built after a first render, with its manifest."""
     made, recipe = entry(tmp_path)
     render(tmp_path, made)
@@ -46,6 +45,11 @@ def plan(tmp_path):
     manifest.parent.mkdir(exist_ok=True)
     manifest.write_text(print_manifest(make_manifest(recipe, file_sha256(path), BUILDER)))
     return path
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return built(tmp_path)
 
 
 def test_a_plan_stays_as_long_as_its_manifest_says_that_it_is_good(tmp_path, plan):
