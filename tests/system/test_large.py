@@ -1,4 +1,4 @@
-"""A model of 2 GB: what a render of it costs in memory, in bytes read, and in bytes copied."""
+"""Large models: what a render of one costs in memory, in bytes read, and in bytes copied."""
 
 import json
 import os
@@ -76,3 +76,21 @@ def test_memory_stays_flat_and_what_has_not_changed_is_neither_copied_nor_read(t
     assert changed["written"] < 1 << 20, "a new config costs no copy of the weights"
     assert (tmp_path / "model_repository/m/1/w.bin").stat().st_ino == inode
     print({"first": first, "second": second, "third": third, "changed": changed})
+
+
+def test_what_a_run_takes_is_bounded_by_the_limit(tmp_path):
+    size = 256 << 20
+    networks.save(
+        tmp_path / "m.onnx",
+        [helper.make_node("Gather", ["table", "x"], ["y"])],
+        [("x", TensorProto.INT64, ["N"])],
+        [("y", TensorProto.FLOAT, ["N", 4])],
+        [numpy_helper.from_array(np.ones((size // 16, 4), np.float32), "table")],
+    )
+    (tmp_path / "spec.yaml").write_text("version: 1\nmodels:\n  - {name: m, source: m.onnx, batching: {max: 4}}\n")
+    bounded = render(tmp_path, "--prove-limit", "256MiB")
+    run = render(tmp_path, "--prove-limit", "257MiB")
+    print({"bounded": bounded, "run": run})
+    assert (bounded["code"], run["code"]) == (0, 0)
+    assert bounded["peak"] < 200 << 20
+    assert size < run["peak"] < (300 << 20) + 2 * size, "docs/render.md says how much a run takes"
