@@ -188,22 +188,26 @@ def test_a_model_of_a_containers_image_cannot_be_swapped_and_the_message_says_wh
             assert [path.name for path in container.iterdir()] == ["repo"]
 
 
-def test_a_model_whose_folder_is_a_mount_keeps_its_artifacts_too(tmp_path, tritongen):
-    """The kernel refuses the swap when the source of the plan is in place already: it is taken back."""
+def test_a_model_whose_folder_is_a_mount_is_a_conflict_of_its_own(tmp_path, tritongen):
+    """The kernel would refuse the swap; the others need not wait for it."""
     weights(tmp_path / "a.onnx", MIB)
     plan = "name: a, source: a.onnx, backend: tensorrt, instances: [{kind: gpu}]"
     assert tritongen("render", spec(tmp_path, plan), "-o", tmp_path / "repo").code == 0
-    weights(tmp_path / "a.onnx", MIB, seed=2)
-    artifacts = tree(tmp_path / "repo.artifacts")
+    before, artifacts = tree(tmp_path / "repo"), tree(tmp_path / "repo.artifacts")
     with mounted(tmp_path / "repo/a", "--bind", str(tmp_path / "repo/a")):
-        before = tree(tmp_path / "repo")
-        for options in ((), ("--prune",)):
-            result = tritongen("render", spec(tmp_path, "name: b, source: a.onnx") if options else tmp_path / "spec.yaml", "-o", tmp_path / "repo", *options)
+        assert tritongen("render", tmp_path / "spec.yaml", "-o", tmp_path / "repo", "--check").code == 0, "nothing is to be swapped"
+        weights(tmp_path / "a.onnx", MIB, seed=2)
+        for models, options in (
+            ((plan, "name: b, source: a.onnx"), ("--keep-going",)),
+            (("name: b, source: a.onnx, batching: {max: 2}",), ("--keep-going", "--prune")),
+        ):
+            result = tritongen("render", spec(tmp_path, *models), "-o", tmp_path / "repo", *options)
             assert result.code == 2
-            assert "a model's folder that is a mount of its own" in result.err
-            assert {path: content for path, content in tree(tmp_path / "repo").items() if path.startswith("a/")} == before
+            assert f"{tmp_path}/repo/a is a mount of its own" in result.err
+            found = tree(tmp_path / "repo")
+            assert {path: content for path, content in found.items() if path.startswith("a/")} == before
+            assert ("max_batch_size: 2" in found["b/config.pbtxt"].decode()) == ("--prune" in options)
             assert tree(tmp_path / "repo.artifacts") == artifacts
-        assert "b is in place; everything else is as it was" in result.err
 
 
 def test_where_the_disk_can_a_model_is_copied_by_reference(tmp_path, tritongen):

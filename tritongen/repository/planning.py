@@ -35,7 +35,7 @@ from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
 from tritongen.repository.stamp import Stamp
-from tritongen.repository.system import mounts_below
+from tritongen.repository.system import mounts_below, owner_of, same_mount
 from tritongen.repository.unfinished import abandoned
 
 
@@ -171,6 +171,8 @@ def _compared(root: Path, entry: Entry, names: Sequence[str], *, force: bool) ->
     differences += [f"{number}: an empty version folder, for want of whose file Triton would refuse the model" for number in empty]
     if not differences:
         return Change(entry.name, Action.KEEP, entry, carried=carried)
+    if held := _held(folder):
+        return Change(entry.name, Action.CONFLICT, entry, tuple(held), forcible=False)
     if locked := next((folder / path for path in carried if _is_locked(folder / path)), None):
         raise PermissionError(errno.EACCES, "Permission denied, and it belongs into the new folder too", str(locked))
     foreign = [] if force else [*foreign_work(folder, ours, entry, stamp), *foreign_artifacts(artifacts, differing, entry.name, stamp)]
@@ -202,6 +204,22 @@ def _mounted(mounts: Sequence[Path]) -> Iterator[str]:
     return (f"{mount} is a mount, which would leave with the model's folder: unmount it, or mount it outside the repository" for mount in mounts)
 
 
+def _held(folder: Path) -> list[str]:
+    """Why a model's folder cannot be moved out of the repository, though others there can: known before it is tried, others need not wait. Raises OSError.
+
+    A folder that gets another parent is written itself, and in one with the sticky bit only its owner, or that of the other, moves it (rename(2)).
+    """
+    root, user = folder.parent, os.geteuid()
+    if not same_mount(folder, root):
+        return [f"{folder} is a mount of its own, which cannot be swapped: mount the repository's folder as a whole, or write to another with -o"]
+    around = root.stat()
+    sticks = bool(around.st_mode & stat.S_ISVTX) and user not in (0, around.st_uid, folder.stat().st_uid)
+    if sticks or (os.access(root, os.W_OK) and not os.access(folder, os.W_OK)):
+        whose = f"it belongs to user {owner_of(folder)}, and may not be moved by this one"
+        return [f"{folder} cannot be replaced: {whose}; render as that user or as root, or give it to yours (chown -R, chmod u+w)"]
+    return []
+
+
 def _linked(folder: Path, entry: Entry, same: Collection[PurePosixPath], stamp: Stamp | None) -> tuple[PurePosixPath, ...]:
     """The files that we wrote into the folder under another name. A `source` that somebody put there is none: its exporter may write it in place."""
     written = {folder / path: sha for path, sha in stamp.files.items()} if stamp is not None else {}
@@ -231,8 +249,8 @@ def _left(root: Path, name: str, stamp: Stamp, *, force: bool, prune: bool) -> C
     stale = stale_artifacts(artifacts, None, stamp)
     left = [f"{artifacts / path} was not made by tritongen, and is left where it is" for path in listing(artifacts) if prune and path not in stale]
     if prune:
-        if blocked := [*_mounted(mounts_below(folder)), *blocked_artifacts(root, name, stale)]:
-            return Change(name, Action.CONFLICT, reasons=tuple(blocked), forcible=False)
+        if held := [*_mounted(mounts_below(folder)), *_held(folder), *blocked_artifacts(root, name, stale)]:
+            return Change(name, Action.CONFLICT, reasons=tuple(held), forcible=False)
         others, edited = others_work(folder, stamp)
         if others:
             return Change(name, Action.CONFLICT, reasons=tuple(others), forcible=False)

@@ -175,6 +175,23 @@ def test_a_model_of_another_user_is_said_to_be_one(tmp_path, monkeypatch):
     assert error.value.diagnostics[0].hint.startswith(f"{tmp_path}/repo/m belongs to user {user}: render as that user or as root")
 
 
+@pytest.mark.parametrize("sticky", [True, False])
+def test_a_model_that_only_another_user_may_move_is_left_and_the_others_are_written(tmp_path, monkeypatch, sticky):
+    render(tmp_path, entry(tmp_path), entry(tmp_path, "n"))
+    root, user, access = tmp_path / "repo", system.owner_of(tmp_path), os.access
+    if sticky:
+        root.chmod(0o1777)
+        (root / "n").rename(tmp_path / "n")  # what is there could not be moved either
+        monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    else:
+        monkeypatch.setattr(os, "access", lambda path, mode: (Path(path) != root / "m" or mode != os.W_OK) and access(path, mode))
+    plan = make_plan(root, [entry(tmp_path, weights=b"other"), entry(tmp_path, "n", weights=b"other")], force=True)
+    with pytest.raises(RepositoryError, match=f"{root}/m cannot be replaced: it belongs to user {user}, and may not be moved by this one"):
+        apply_plan(plan)
+    assert apply_plan(plan, skip_conflicts=True).written == ("n",)
+    assert [(root / name / "1/model.onnx").read_bytes() for name in "mn"] == [b"weights", b"other"]
+
+
 def test_a_mount_in_a_models_folder_is_a_conflict(tmp_path, monkeypatch):
     render(tmp_path, entry(tmp_path))
     cache = tmp_path / "repo/m/cache"
