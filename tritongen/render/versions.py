@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tritongen.render.findings import Findings
+from tritongen.repository.stamp import MAX_VERSION
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
 
@@ -40,8 +41,26 @@ def served_versions(model: ModelSpec, written: Sequence[int]) -> list[int]:
     return list(written) if versions.policy == "all" else list(written[-versions.count :])
 
 
-def check_foreign(model: ModelSpec, written: Sequence[int], foreign: Sequence[int], findings: Findings) -> None:
-    """Say where version folders that no render made keep Triton from what is written. `written`, `foreign`: their numbers, ascending."""
+def check_foreign(model: ModelSpec, written: Sequence[int], foreign: Sequence[int], beyond: Sequence[str], findings: Findings) -> None:
+    """Say where version folders that no render made keep Triton from what is written.
+
+    `written`, `foreign`: their numbers, ascending; `beyond`: names of folders that are higher numbers than Triton can read.
+    """
+    for name in beyond:
+        findings.error(
+            "TG242",
+            ("sources",) if model.sources else ("version",),
+            f"the model's folder holds '{name}', which tritongen did not make, and which is a number beyond 64 bits",
+            consequence="the whole server crashes when it looks at this model",
+            hint=f"move {name} away, or give it a number of at most {MAX_VERSION}",
+        )
+    if written[-1] > MAX_VERSION:
+        findings.error(
+            "TG242",
+            ("version",),
+            f"version: auto counts on from {foreign[-1]}, a version folder that tritongen did not make, and there is no higher number",
+            hint=f"move {foreign[-1]} away, or give it a smaller number",
+        )
     higher = [number for number in foreign if number > written[-1]]
     if written[-1] in served_versions(model, sorted({*written, *higher})) or model.versions.policy != "latest":
         return

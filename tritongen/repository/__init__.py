@@ -9,7 +9,7 @@ from tritongen.repository.digests import file_sha256
 from tritongen.repository.entry import CONFIG, CopiedFile, Entry, EntryFile, KeptFile, TextFile
 from tritongen.repository.file_placing import HeldFiles, StagedFiles, apply_files, held_files, staged_files
 from tritongen.repository.files import FilePlan, WantedFiles, file_conflicts, plan_files
-from tritongen.repository.place import artifacts_beside, repository_root
+from tritongen.repository.place import artifacts_beside, repository_root, root_to_write
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.planning import make_plan, plan_again
 from tritongen.repository.refusals import lost_plans
@@ -58,6 +58,7 @@ __all__ = [
     "read_stamp",
     "recover",
     "repository_root",
+    "root_to_write",
     "size_text",
     "staged_files",
     "stamp_of",

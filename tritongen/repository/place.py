@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
+from tritongen.repository.private import private_name
 
 
 def repository_root(path: Path) -> Path:
@@ -17,7 +18,7 @@ def repository_root(path: Path) -> Path:
     problem, hint = f"the links at {path} form a loop", "remove one of the links, or choose another place with -o"
     try:
         root = path.resolve()
-        loops = root.is_symlink()  # from Python 3.13 on, a loop is resolved to itself
+        loops = os.path.islink(root)  # noqa: PTH114 - also of a name that is too long; from Python 3.13 on, a loop is resolved to itself
     except RuntimeError:
         root, loops = path, True
     if not loops and root.name:
@@ -25,6 +26,19 @@ def repository_root(path: Path) -> Path:
     if not loops:
         problem, hint = "the root of the filesystem cannot be the model repository: plans' sources lie beside it", "choose a folder in it with -o"
     raise RepositoryError([Diagnostic("TG041", problem, Location(str(path)), "Triton would take every folder in it for a model" if not loops else "", hint)])
+
+
+def root_to_write(path: Path) -> Path:
+    """`repository_root` for whoever writes there. Raises RepositoryError (TG041) also for a name that leaves no room for those of what lies beside it."""
+    root = repository_root(path)
+    place = next(folder for folder in root.parents if os.path.isdir(folder))  # noqa: PTH112 - which says no where nothing can be seen
+    size, most = len(os.fsencode(root.name)), os.pathconf(place, "PC_NAME_MAX")
+    beside = len(os.fsencode(private_name(root.name))) - size
+    if size + beside > most:
+        message = f"the model repository's name has {size} bytes, and that of the folder beside it, in which models are staged, needs {beside} more"
+        limit, hint = f"names have at most {most} bytes here", f"choose a name of at most {most - beside} bytes with -o"
+        raise RepositoryError([Diagnostic("TG041", message, Location(str(path)), limit, hint)])
+    return root
 
 
 def artifacts_beside(root: Path) -> Path:

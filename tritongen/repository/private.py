@@ -38,7 +38,7 @@ class PrivateFolder:
 def make_private(place: Path, repository: Path) -> PrivateFolder:
     """A new folder in `place` for the repository at that path. Raises OSError where it cannot be made."""
     while True:
-        path = place / f"{_prefix(repository.name)}{secrets.token_hex(8)}"
+        path = place / private_name(repository.name)
         path.mkdir(mode=0o700)
         try:
             descriptor = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -101,6 +101,11 @@ def taken_over(leftover: Path) -> Iterator[bool]:
         _remove(leftover, descriptor)
     else:
         os.close(descriptor)
+
+
+def private_name(repository: str) -> str:
+    """A new name for such a folder; all of a repository's are of one length."""
+    return _prefix(repository) + secrets.token_hex(8)
 
 
 def _prefix(repository: str) -> str:

@@ -22,6 +22,8 @@ _NOT_IN_A_LINE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 _VERSION = re.compile(r"[1-9][0-9]{0,18}")
+MAX_VERSION = 2**63 - 1
+"""The highest version: Triton reads a folder's number with `std::stoll`, and a higher one ends the whole server."""
 
 
 @dataclass(frozen=True)
@@ -139,4 +141,4 @@ def _leads_out(line: re.Match[str]) -> bool:
 
 def version_of(name: str) -> int:
     """The version whose folder has this name, or 0 for any other name."""
-    return int(name) if _VERSION.fullmatch(name) else 0
+    return int(name) if _VERSION.fullmatch(name) and int(name) <= MAX_VERSION else 0

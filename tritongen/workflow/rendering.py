@@ -26,7 +26,7 @@ from tritongen.render.rows import judge_unproven
 from tritongen.render.scripts import check_model_name, judge_trtexec, shared_files
 from tritongen.render.server import judge_server
 from tritongen.render.versions import check_foreign, check_interfaces
-from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, repository_root
+from tritongen.repository import Entry, FilePlan, Plan, make_plan, recover, root_to_write
 from tritongen.spec import LoadedSpec, read_spec
 from tritongen.workflow.deploying import Deploying, for_this_device, left_alone, repository_of
 from tritongen.workflow.estimating import estimate_files, judge_memory
@@ -181,7 +181,7 @@ def draft_render(
     loaded = reading.loaded
     if loaded is None:
         raise SpecError(reading.problems)
-    root = repository_root(output if output is not None else repository_of(loaded, cpu=cpu))
+    root = root_to_write(output if output is not None else repository_of(loaded, cpu=cpu))
     if settle:
         recover(root)
     as_read = loaded
@@ -235,7 +235,7 @@ def _render_model(
         check_effects(model, [file.recipe for file in prepared.values()], findings)
     newest = prepared[max(prepared)]
     kept = {int(path.parts[0]) for path in previous}
-    check_foreign(model, sorted({*prepared, *kept}), shelf.foreign, findings)
+    check_foreign(model, sorted({*prepared, *kept}), shelf.foreign, shelf.beyond, findings)
     samples = samples_of(loaded, index, newest.signature, findings)
     compiled = compile_model(
         model,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,7 @@ from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
 _MODEL = PurePosixPath(SOURCE_NAME)
+_NUMBER = re.compile(r"[1-9][0-9]*")
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,14 @@ class Stored:
 class Shelf:
     """All versions of one model, by number, how those that were rewritten came about, and the SHA-256 (hex) of the config that says so ("": there is none).
 
-    `foreign`: version folders that no render made, ascending; empty ones do not stay.
+    `foreign`: version folders that no render made, ascending; empty ones do not stay. `beyond`: folders whose names are higher numbers than Triton can read.
     """
 
     stored: Mapping[int, Stored]
     made: Mapping[int, Made]
     basis: str = ""
     foreign: tuple[int, ...] = ()
+    beyond: tuple[str, ...] = ()
 
     def find(self, made: Made) -> Path | None:
         """A model file that was made the same way from the same source, and is as it was written; None where there is none."""
@@ -63,15 +66,18 @@ def read_shelf(root: Path, name: str) -> Shelf:
     with _reading(root):
         stamp, basis = stamp_of(root / name), config_sha256(root / name)
         there = [number for number, has_files in version_folders(root / name).items() if has_files]
+        beyond = tuple(
+            sorted(path.name for path in (root / name).glob("[1-9]*") if _NUMBER.fullmatch(path.name) and path.is_dir() and not version_of(path.name))
+        )
     if stamp is None:
-        return Shelf({}, {}, basis, tuple(there))
+        return Shelf({}, {}, basis, tuple(there), beyond)
     artifacts = artifacts_beside(root) / name
     stored = {number: Stored(root / name / str(number), _below(number, stamp.files)) for number in _numbers(stamp.files)}
     for number in _numbers(stamp.kept):
         # A plan's source lies beside the repository: for the model as a whole, or for each version.
         sources = {path: sha for path, sha in stamp.artifacts.items() if path != RECIPES}
         stored[number] = Stored(artifacts, sources) if _MODEL in sources else Stored(artifacts / str(number), _below(number, sources))
-    return Shelf(stored, stamp.made, basis, tuple(number for number in there if number not in stored))
+    return Shelf(stored, stamp.made, basis, tuple(number for number in there if number not in stored), beyond)
 
 
 @contextlib.contextmanager

@@ -292,6 +292,9 @@ def test_a_home_folder_is_one_in_options_as_in_a_spec(two, tritongen, monkeypatc
     [
         ("/", "root of the filesystem"),
         ("loop", "form a loop"),
+        (228 * "r", "has 228 bytes, and that of the folder beside it, in which models are staged, needs 28 more"),
+        (300 * "r", "choose a name of at most 227 bytes with -o"),
+        (f"{300 * 'r'}/r", "File name too long"),
         ("--dry-run", "looks like an option"),
         ("", "path is empty"),
         ("~nobody-of-that-name/x", "home folder in '~nobody-of-that-name/x' cannot be determined"),

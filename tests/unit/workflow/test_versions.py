@@ -94,6 +94,24 @@ def test_auto_counts_on_from_a_version_of_somebody_else(folder):
     assert theirs.read_bytes() == b"theirs"
 
 
+@pytest.mark.parametrize(
+    ("theirs", "version", "why"),
+    [
+        ("9223372036854775808", "auto", "holds '9223372036854775808', which tritongen did not make, and which is a number beyond 64 bits"),
+        ("9" * 40, "1", f"holds '{'9' * 40}', which tritongen did not make, and which is a number beyond 64 bits"),
+        ("9223372036854775807", "auto", "counts on from 9223372036854775807, a version folder that tritongen did not make, and there is no higher number"),
+    ],
+)
+def test_a_number_that_triton_cannot_read_is_refused_and_the_folder_named(folder, theirs, version, why):
+    there = folder / ROOT / "m" / theirs / "model.onnx"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"theirs")
+    (found,) = render(folder, f"source: a.onnx\nversion: {version}").errors
+    assert (found.code, found.hint.startswith(f"move {theirs} away")) == ("TG242", True)
+    assert why in found.message
+    assert files(folder) == [f"{theirs}/model.onnx"]
+
+
 @pytest.mark.parametrize("change", ["version: 2", "batching: none\nfreeze: true\nshapes: {x: [2, 8]}"])
 def test_a_source_that_the_render_would_take_away_is_refused(folder, change):
     render(folder, "source: a.onnx\nversion: 1")
