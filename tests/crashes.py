@@ -35,7 +35,8 @@ from tritongen.workflow.rendering import plan_render
 Tree = dict[str, bytes]
 State = dict[str, tuple[int, bytes | None]]
 
-_STEPS = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "fcntl.flock", "fcntl.ioctl", "ctypes.dlsym"}
+_STEPS = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod", "os.chown", "os.utime", "os.setxattr"}
+_STEPS |= {"fcntl.flock", "fcntl.ioctl", "ctypes.dlsym"}
 """Python's audit events for what changes a disk; `open` for writing is another. `ctypes.dlsym` comes before renameat2 and syncfs."""
 
 _MODELS = """\
@@ -103,8 +104,10 @@ class Scenario:
         self.render("old")
         (self.root / "plan/1/model.plan").write_bytes(b"ftrt" + bytes(range(256)))
         (self.root / "weights/notes.txt").write_text("somebody's own")
-        (self.root / "config/empty/theirs").mkdir(parents=True)
-        (self.root / "config/empty").chmod(0o711)
+        (self.root / "weights/empty/theirs").mkdir(parents=True)
+        (self.root / "weights/empty").chmod(0o711)
+        for path in self.root.rglob("*"):
+            os.utime(path, (time.time() + 86_400,) * 2)  # as by a machine whose clock was ahead: what is new must be given a time
         shutil.copytree(self.root, folder / "kept/repository")
         shutil.copytree(self.artifacts, folder / "kept/repository.artifacts")
         self.old = states(self.root)
