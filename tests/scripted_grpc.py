@@ -28,14 +28,14 @@ class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
         cancelled: set when a request is over, and so before its answer is there only where it was cancelled.
     """
 
-    def __init__(self, infer: Callable[[Any, Any], Any], queue_timeout_us: int) -> None:
+    def __init__(self, infer: Callable[[Any, Any], Any], queue_timeout_us: int, port: int) -> None:
         self.infer = infer
         self.cancelled = threading.Event()
         self._queue_timeout_us = queue_timeout_us
         self._pool = futures.ThreadPoolExecutor(20)
         self._server = grpc.server(self._pool)
         service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(self, self._server)
-        self.url = f"grpc://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.url = f"grpc://127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
         self._server.start()
 
     def stop(self) -> None:
@@ -77,9 +77,9 @@ class Scripted(service_pb2_grpc.GRPCInferenceServiceServicer):
 
 
 @contextlib.contextmanager
-def serve(infer: Callable[[Any, Any], Any] = answer, *, queue_timeout_us: int = 0):
+def serve(infer: Callable[[Any, Any], Any] = answer, *, queue_timeout_us: int = 0, port: int = 0):
     """A `Scripted` server; it may be stopped inside the block."""
-    server = Scripted(infer, queue_timeout_us)
+    server = Scripted(infer, queue_timeout_us, port)
     try:
         yield server
     finally:

@@ -33,8 +33,8 @@ def _set(call: _OfModel | ModelStatistics, model: str, version: str) -> None:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """Does anything accept connections at the address? Answer: bool. Never fails."""
+class OtherProtocol:
+    """Does something accept connections at the address that does not speak gRPC? Answer: bool. Never fails."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Infer:
 
 
 Call = (
-    Reach
+    OtherProtocol
     | ServerLive
     | ServerReady
     | ModelReady

@@ -121,7 +121,7 @@ class Core:
 
     def forget(self, model: str) -> None:
         """Ask about the model again before its next request."""
-        for known in [key for key in self.models if key[0] == model]:
+        for known in [key for key in list(self.models) if key[0] == model]:  # threads add to them meanwhile
             self.models.pop(known, None)
 
     def about(self, index: int, call: Call, headers: Headers = NO_HEADERS, queue_timeout_s: float = 0.0) -> Circumstances:
@@ -145,20 +145,37 @@ class Core:
         count = len(self.endpoints)
         if count == 1:
             return 0
-        for tried in range(count):
-            index = self.balancer.pick(model, version, refused)
+        tried = set(refused)
+        while len(tried) < count:
+            index = self.balancer.pick(model, version, tried)
             left = deadline.left
             if self.balancer.trusted[index] or left <= 0:
                 return index
+            limit = min(left / (count - len(tried) + 1), PROBE_S)
             try:
-                yield Send(calls.ServerLive(), index, min(left / (count - tried + 1), PROBE_S), NO_HEADERS)
+                yield Send(calls.ServerLive(), index, limit, NO_HEADERS)
+                is_out = not (yield from self.is_triton(index, limit))
             except CallFailed as failure:
-                if _is_out(failure):
-                    self.balancer.lost(index)
-                    continue
-            self.balancer.answered(index)
-            return index
+                is_out = _is_out(failure)
+            if not is_out:
+                self.balancer.answered(index)
+                return index
+            self.balancer.lost(index)
+            tried.add(index)
         return self.balancer.pick(model, version, refused)
+
+    def is_triton(self, index: int, limit_s: float) -> Flow[bool]:
+        """Whether what said yes to a question about health describes itself as a Triton does; asked until it has done so once.
+
+        Triton's page of metrics says yes to everything over HTTP, without a body, as its yes is.
+        """
+        if self.balancer.is_triton(index) or self.endpoints[index].protocol == "grpc":
+            return True
+        try:
+            yield Send(calls.ServerMetadata(), index, limit_s, NO_HEADERS)
+        except CallFailed as failure:
+            return not _is_out(failure)
+        return True
 
     def choose_for_all(self, model: str, version: str, deadline: Deadline) -> Flow[int]:
         """The server that takes all requests of a sequence. Among several, one that has the model ready now."""

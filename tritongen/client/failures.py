@@ -109,7 +109,7 @@ def explain(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Fl
     if about.is_control and (error := (yield from _missing(failure, about, deadline))) and isinstance(error, ModelNotFound):
         return error
     kind = Unsupported if failure.status is Status.UNSUPPORTED else ServerError
-    return kind(said, status=failure.word, hint=_HINTS.get(failure.word, ""))
+    return kind(said, status=failure.word, hint=_HINTS.get(failure.word, "the server's log says more" if about.is_control else ""))
 
 
 def too_late(endpoint: Endpoint, deadline: Deadline) -> DeadlineExceeded:
@@ -147,7 +147,7 @@ def _lost(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow
         if about.known:
             return ConnectionFailed(f"{where}: {failure.said}", status=failure.word, hint="the proxy in front of the server does not reach it")
         return _stranger(failure, about)
-    if about.endpoint.protocol == "grpc" and not about.known and (yield from _ask(calls.Reach(), about, deadline)):
+    if about.endpoint.protocol == "grpc" and not about.known and (yield from _ask(calls.OtherProtocol(), about, deadline)):
         return _stranger(failure, about)
     if not failure.sent:
         hint = f"is a server listening at {where}? {port} is Triton's usual {protocol} port"

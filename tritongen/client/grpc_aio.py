@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 
 from tritongen.client import grpc_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, ServerLive, Status, closed, expired
+from tritongen.client.calls import Call, CallFailed, Infer, OtherProtocol, Reply, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.flow import NO_HEADERS, Headers
 from tritongen.client.grpc_sync import compression_of, credentials, metadata
@@ -36,8 +36,8 @@ class AsyncGrpcTransport:
 
     async def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
         """See `AsyncTransport`."""
-        if isinstance(call, Reach):
-            return await self._reach(timeout_s)
+        if isinstance(call, OtherProtocol):
+            return await self._is_other(timeout_s)
         if isinstance(call, Infer):
             start = time.perf_counter()
             request = codec.infer_request(call)
@@ -85,13 +85,15 @@ class AsyncGrpcTransport:
         if self._closed:
             raise closed()
         if self._stub is None:
-            options = codec.channel_options()
-            if self._credentials is not None:
-                self._channel = grpc.aio.secure_channel(self._endpoint.authority, self._credentials, options)
-            else:
-                self._channel = grpc.aio.insecure_channel(self._endpoint.authority, options)
+            self._channel = self._made_channel()
             self._stub = codec.Stub(self._channel)
         return self._stub
+
+    def _made_channel(self) -> grpc.aio.Channel:
+        options = codec.channel_options()
+        if self._credentials is not None:
+            return grpc.aio.secure_channel(self._endpoint.authority, self._credentials, options)
+        return grpc.aio.insecure_channel(self._endpoint.authority, options)
 
     async def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
         self._opened()
@@ -141,13 +143,19 @@ class AsyncGrpcTransport:
         is_lost = error.code() is grpc.StatusCode.UNAVAILABLE and await self._is_lost()
         return codec.failure(error, connected=not is_lost, at=at)
 
-    async def _reach(self, timeout_s: float) -> bool:
+    async def _is_other(self, timeout_s: float) -> bool:
+        """As `GrpcTransport` does."""
         try:
             _, writer = await asyncio.wait_for(asyncio.open_connection(self._endpoint.host, self._endpoint.port), timeout_s)
         except (OSError, asyncio.TimeoutError):
             return False
         writer.close()
-        return True
+        async with self._made_channel() as channel:
+            try:
+                await codec.Stub(channel).ServerLive(codec.RPCS[ServerLive].request(ServerLive()), timeout=timeout_s, metadata=self._metadata)
+            except grpc.RpcError as error:
+                return codec.is_no_grpc(error)
+        return False
 
     async def _is_lost(self) -> bool:
         """Whether the channel says, within the time that it takes to notice, that its connection is gone."""

@@ -195,6 +195,11 @@ def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
     return Reply(outputs, response.model_name, response.model_version, response.id, parameters, response, serialise_s, wait_s, decode_s)
 
 
+def is_no_grpc(error: grpc.RpcError) -> bool:
+    """Whether a call failed for want of a connection that speaks gRPC, where connections are taken."""
+    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
 def failure(error: grpc.RpcError, *, connected: bool, at: float) -> CallFailed:
     """What became of a call that ended `at` that moment, from its status and from whether its connection is still there."""
     code = error.code()
@@ -222,7 +227,7 @@ def channel_options() -> list[tuple[str, int]]:
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.min_reconnect_backoff_ms", 5_000),
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 2_000),
+        ("grpc.max_reconnect_backoff_ms", 500),
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", 0),
     ]

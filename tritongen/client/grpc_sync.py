@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from tritongen.client import grpc_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reach, Reply, ServerLive, Status, closed, expired
+from tritongen.client.calls import Call, CallFailed, Infer, OtherProtocol, Reply, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.flow import NO_HEADERS, Headers
 from tritongen.client.grpc_watch import Watch
@@ -24,11 +24,8 @@ class GrpcTransport:
         self._headers = access.headers
         self._metadata = metadata(access.headers, NO_HEADERS)
         self._compression = compression_of(compression)
-        options = codec.channel_options()
-        if endpoint.tls:
-            self._channel = grpc.secure_channel(endpoint.authority, credentials(access), options)
-        else:
-            self._channel = grpc.insecure_channel(endpoint.authority, options)
+        self._credentials = credentials(access) if endpoint.tls else None
+        self._channel = self._made_channel()
         self._stub = codec.Stub(self._channel)
         self._watch = Watch(self._channel)
         self._closed = False
@@ -41,8 +38,8 @@ class GrpcTransport:
             ready = time.perf_counter()
             response = self._call(self._stub.ModelInfer, request, timeout_s - (ready - start), headers)
             return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
-        if isinstance(call, Reach):
-            return self._reach(timeout_s)
+        if isinstance(call, OtherProtocol):
+            return self._is_other(timeout_s)
         rpc = codec.RPCS[type(call)]
         return rpc.answer(self._call(getattr(self._stub, rpc.method), rpc.request(call), timeout_s, headers))
 
@@ -122,12 +119,26 @@ class GrpcTransport:
         is_lost = error.code() is grpc.StatusCode.UNAVAILABLE and self._watch.lost_since(losses)
         return codec.failure(error, connected=not is_lost, at=at)
 
-    def _reach(self, timeout_s: float) -> bool:
+    def _made_channel(self) -> grpc.Channel:
+        options = codec.channel_options()
+        if self._credentials is not None:
+            return grpc.secure_channel(self._endpoint.authority, self._credentials, options)
+        return grpc.insecure_channel(self._endpoint.authority, options)
+
+    def _is_other(self, timeout_s: float) -> bool:
+        """Asked over a channel of its own: one that found nobody there says so for a while after a server came."""
         try:
             socket.create_connection((self._endpoint.host, self._endpoint.port), timeout_s).close()
         except OSError:
             return False
-        return True
+        channel = self._made_channel()
+        try:
+            codec.Stub(channel).ServerLive(codec.RPCS[ServerLive].request(ServerLive()), timeout_s, self._metadata)
+        except grpc.RpcError as error:
+            return codec.is_no_grpc(error)
+        finally:
+            channel.close()
+        return False
 
 
 def credentials(access: Access) -> grpc.ChannelCredentials:

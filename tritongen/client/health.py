@@ -39,14 +39,15 @@ def health(core: Core, deadline: Deadline) -> Flow[Health]:
 def _judge(core: Core, call: Call, deadline: Deadline, most_s: float) -> Flow[tuple[bool, str]]:
     """Whether any server says yes within `most_s` seconds, and else what the last one said that said nothing useful."""
     said = ""
-    count = len(core.endpoints)
-    for asked in range(count):
-        if deadline.left <= 0:
-            break
-        index = core.balancer.pick()
-        limit = min(deadline.left / (count - asked), most_s)
+    asked: set[int] = set()
+    while len(asked) < len(core.endpoints) and deadline.left > 0:
+        index = core.balancer.pick(refused=asked)
+        limit = min(deadline.left / (len(core.endpoints) - len(asked)), most_s)
+        asked.add(index)
         try:
             answer = bool((yield Send(call, index, limit, NO_HEADERS)))
+            if answer and not (yield from core.is_triton(index, limit)):
+                raise CallFailed(Status.STRANGER, "200", "it says yes to everything, and is no Triton", own=False)
         except CallFailed as failure:
             cleanse(failure, core.access.headers)
             if failure.word == "CLOSED" or failure.status is Status.DENIED:

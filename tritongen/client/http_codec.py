@@ -47,7 +47,7 @@ def request(call: Call) -> Message:
     match call:
         case calls.Infer():
             return _infer(call)
-        case calls.ServerLive() | calls.Reach():
+        case calls.ServerLive() | calls.OtherProtocol():
             return Message("GET", "/v2/health/live")
         case calls.ServerReady():
             return Message("GET", "/v2/health/ready")
@@ -101,7 +101,7 @@ def _infer(call: calls.Infer) -> Message:
 
 def answer(call: Call, status: int, body: bytes) -> Any:
     """The answer to a call that is no inference. Raises CallFailed where there is none."""
-    if isinstance(call, calls.Reach):
+    if isinstance(call, calls.OtherProtocol):
         return True
     if isinstance(call, calls.ServerLive | calls.ServerReady | calls.ModelReady):
         return _health(status, body)

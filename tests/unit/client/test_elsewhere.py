@@ -407,3 +407,70 @@ def test_leaving_a_client_with_requests_of_many_in_its_threads_is_quiet(triton, 
     with tritongen.Client(triton.url) as client:
         assert len(list(client.infer_many("m", [{"x": ROW}] * 200, window=100))) == 200
     assert "pool is full" not in caplog.text
+
+
+@pytest.fixture
+def gone():
+    """A port of this machine where nothing listens yet."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_whichever_server_comes_back_first_is_used_at_once(triton, run, gone, place):
+    urls = [f"http://127.0.0.1:{gone}", f"http://127.0.0.1:{gone}"]
+    urls[place] = triton.url
+
+    async def use(client):
+        for index in range(2):  # both were lost, and the other one rests for less long
+            client._core.balancer._rests[index] = 4 - (index == 1 - place)
+            client._core.balancer.lost(index)
+        assert await client.ready("m")
+        assert await client.live()
+        for index in range(2):
+            client._core.balancer.lost(index)
+        await client.infer("m", x=ROW)
+
+    run(use, urls)
+
+
+def test_a_page_that_says_yes_to_everything_is_no_triton(triton, other, run):
+    """As Triton's own page of metrics does."""
+    other.instead = (200, {}, b"")
+
+    async def alone(client):
+        assert not await client.live()
+        assert not await client.ready("nope")
+        with pytest.raises(errors.DeadlineExceeded, match="no Triton"):
+            await client.wait_ready("m", deadline_s=0.5)
+        with pytest.raises(errors.NotTriton, match="no Triton"):
+            await client.infer("m", x=ROW)
+
+    async def beside(client):
+        for _ in range(6):
+            await client.infer("m", x=ROW)
+
+    run(alone, other.url)
+    run(beside, [other.url, triton.url])
+
+
+def test_a_grpc_server_that_starts_after_its_client_is_no_stranger(run, gone):
+    async def use(client):
+        with pytest.raises(errors.ConnectionFailed) as error:
+            await client.infer("m", x=ROW)
+        assert not isinstance(error.value, errors.NotTriton)
+        with scripted_grpc.serve(port=gone):
+            end = time.monotonic() + HANG_S
+            while True:
+                try:
+                    await client.infer("m", x=ROW)
+                except errors.NotTriton:
+                    raise
+                except errors.ConnectionFailed:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.02)
+                else:
+                    break
+
+    run(use, f"grpc://127.0.0.1:{gone}", retries=0)
