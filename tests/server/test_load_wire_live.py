@@ -100,10 +100,11 @@ def test_a_model_that_fails_has_failed_in_its_words(url):
     assert "out of data bounds" in answer.error
 
 
-def test_a_model_that_is_not_there_is_invalid(url):
+def test_a_model_that_is_not_there_is_gone(url):
+    """Before a run begins each model is asked about: one that is not found during it has left."""
     request = call(url, "neg", x=np.zeros((1, 2), np.float32))
     (answer,), _ = sent(url, calls.Infer("negative", "", request.inputs))
-    assert answer.outcome is Outcome.INVALID
+    assert answer.outcome is Outcome.GONE
     assert "negative" in answer.error
 
 

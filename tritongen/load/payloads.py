@@ -60,19 +60,22 @@ class Payloads:
     left_out: tuple[str, ...] = ()
 
 
-def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> Payloads:
-    """The requests to one model.
-
-    Sizes that neither the mixes nor the files give are those of the model's own warmup; values that the config carries stand for inputs that have no sample.
-    Raises InputError: TG420 for a decoupled model, and where sizes are missing or mixes do not fit, TG423 where data does not; InvalidInput where a request
-    does not fit the model.
-    """
+def check_single_answers(meta: ModelMeta) -> None:
+    """Raise InputError (TG420) for a decoupled model, where each request is to have one answer."""
     if meta.decoupled:
         raise problem(
             f"the model {meta.name!r} is decoupled: a request has any number of responses, and Triton refuses it outside of a stream, so that all would fail",
             "write a locustfile with stream() of TritonGrpcUser, such as loadtests/streaming.py",
             model=meta.name,
         )
+
+
+def make_pool(plan: LoadPlan, load: ModelLoad, meta: ModelMeta) -> Payloads:
+    """The requests to one model.
+
+    Sizes that neither the mixes nor the files give are those of the model's own warmup; values that the config carries stand for inputs that have no sample.
+    Raises InputError: TG420 where sizes are missing or mixes do not fit, TG423 where data does not; InvalidInput where a request does not fit the model.
+    """
     rng = np.random.default_rng(plan.seed)
     order = random.Random(plan.seed)  # noqa: S311 - no secret
     _check_rows(load, meta)

@@ -7,7 +7,7 @@ from PIL import Image
 from tritongen.client.metadata import model_meta
 from tritongen.errors import InputError
 from tritongen.load import payloads
-from tritongen.load.payloads import make_pool
+from tritongen.load.payloads import check_single_answers, make_pool
 from tritongen.load.plan import LoadPlan, ModelLoad
 
 
@@ -129,7 +129,7 @@ def test_the_spec_knows_better_than_the_config_of_the_server():
 def test_a_decoupled_model_is_refused_with_what_sends_to_it():
     decoupled = meta_of(("x", "FP32", [1]), model_transaction_policy={"decoupled": True})
     with pytest.raises(InputError, match="is decoupled: a request has any number of responses") as caught:
-        pool_of(decoupled)
+        check_single_answers(decoupled)
     assert "stream() of TritonGrpcUser" in caught.value.diagnostics[0].hint
 
 
