@@ -265,7 +265,8 @@ RULES: tuple[Rule, ...] = (
         Consequence.REFUSED,
         "A warmup sample gives every input that is not optional.",
         "'missing required input(s)' (core/src/infer_request.cc; tried on 24.10). Control tensors of sequences are among them, since a warmup "
-        "passes the sequence batcher by: without one, a model of the onnxruntime backend fails with 'Missing Input' and is not loaded (tried on 24.10).",
+        "passes the sequence batcher by: without one, a model of the onnxruntime backend fails with 'Missing Input' and is not loaded, or the server ends "
+        "(signal 11; both seen on 24.10).",
         'input [ { name: "x" ... }, { name: "z" ... } ]\nmodel_warmup [ { batch_size: 1 inputs { key: "x" value { ... } } } ]',
         'input [ { name: "x" ... }, { name: "z" ... } ]\nmodel_warmup [ { batch_size: 1 inputs { key: "x" value { ... } } inputs { key: "z" value { '
         "... } } } ]",
