@@ -15,7 +15,7 @@ from tritongen.client.endpoint import Access, Endpoint, check_access
 from tritongen.client.failures import Circumstances, add_to_message, explain, too_late
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
 from tritongen.client.metadata import ModelMeta, model_meta
-from tritongen.client.policy import Balancer, Budget, Deadline, pause_before
+from tritongen.client.policy import PROBE_S, Balancer, Budget, Deadline, pause_before
 from tritongen.client.requests import check_size
 from tritongen.client.tracing import Span
 from tritongen.errors import (
@@ -33,9 +33,6 @@ from tritongen.errors import (
 
 log = logging.getLogger("tritongen.client")
 """Names, sizes and times; never a tensor's values, never a header."""
-
-PROBE_S = 2.0
-"""Seconds after which a server that says nothing about its health is taken for one that hangs, where there are others, or where it is asked again."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tritongen.client import calls
 from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import DEFAULT_PORTS, Endpoint
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Send
-from tritongen.client.policy import Deadline
+from tritongen.client.policy import PROBE_S, Deadline
 from tritongen.client.redaction import cleanse
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import (
@@ -35,7 +35,6 @@ from tritongen.errors import (
     Unsupported,
 )
 
-_PROBE_S = 2.0
 _MOST_NAMES = 20
 _ACCESS = "give a token, headers or a certificate that the server takes: token=, headers=, tls= (--token-file, --header, --tls-cert and --tls-key)"
 _MOVED = "something in front of the server sends requests elsewhere, and they do not follow: give the address that it names"
@@ -122,7 +121,7 @@ def _ask(call: calls.Call, about: Circumstances, deadline: Deadline) -> Flow[Any
     if deadline.left <= 0:
         return None
     try:
-        return (yield Send(call, about.index, min(deadline.left, _PROBE_S), about.headers))
+        return (yield Send(call, about.index, min(deadline.left, PROBE_S), about.headers))
     except CallFailed:
         return None
 

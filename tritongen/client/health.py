@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from tritongen.client import calls
 from tritongen.client.calls import Call, CallFailed, Status
-from tritongen.client.core import PROBE_S, Core
+from tritongen.client.core import Core
 from tritongen.client.failures import explain, missing_model
 from tritongen.client.flow import NO_HEADERS, Flow, Pause, Send
-from tritongen.client.policy import Deadline
+from tritongen.client.policy import PROBE_S, Deadline
 from tritongen.client.redaction import cleanse
 from tritongen.errors import DeadlineExceeded
 

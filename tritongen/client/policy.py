@@ -14,6 +14,9 @@ from tritongen.errors import InputError
 LONGEST_S = 1_000_000.0
 """Eleven days: a limit that means none, and that every clock underneath can count."""
 
+PROBE_S = 2.0
+"""Seconds for a question of the client's own. A server that says nothing about its health for so long is taken for one that hangs, where there are others."""
+
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _BUDGET = 10.0

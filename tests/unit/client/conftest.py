@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import socket
 
 import pytest
 import scripted_triton
@@ -15,6 +16,20 @@ import tritongen
 def triton():
     with scripted_triton.serve() as script:
         yield script
+
+
+@pytest.fixture
+def gone():
+    """A port of this machine where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def hole():
+    """A port whose connections are made and never answered."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
 
 
 @pytest.fixture(params=["blocking", "asyncio"])

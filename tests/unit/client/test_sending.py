@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -21,20 +20,6 @@ from tritongen import errors
 
 BUSY_S = 1.0
 ONE = np.ones((1, 2), np.float32)
-
-
-@pytest.fixture
-def gone():
-    """A port of this machine where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-@pytest.fixture
-def hole():
-    """A port whose connections are made and never answered."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()[1]
 
 
 def slowly(seconds):
