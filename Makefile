@@ -45,7 +45,7 @@ golden: $(STAMP)
 
 test-system: $(STAMP)
 	sh tests/system/install.sh
-	$(BIN)/python -m pytest -m system
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m system
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

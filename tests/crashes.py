@@ -1,8 +1,8 @@
 """Renders that are killed, at every step and at any moment: what they leave, and what the next one makes of it.
 
 As a program it runs campaigns in processes of its own, since it forks, and prints what was wrong and how many were killed as JSON:
-`python crashes.py FOLDER steps:9 steps:9:noexchange:4 steps:1:old moments:500`; the last number is that of the first step, less one, and a name is that of the
-spec that is rendered after each kill: each of the three in turn, where there is none.
+`python crashes.py FOLDER steps:9 steps:9:noexchange:4 steps:1:old moments:500 calls:fsync`; the last number is that of the first step, less one, and a name is
+that of the spec that is rendered after each kill: each of the three in turn, where there is none. `calls` needs strace.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,11 @@ State = dict[str, tuple[int, bytes | None]]
 _STEPS = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod", "os.chown", "os.utime", "os.setxattr"}
 _STEPS |= {"fcntl.flock", "fcntl.ioctl", "ctypes.dlsym"}
 """Python's audit events for what changes a disk; `open` for writing is another. `ctypes.dlsym` comes before renameat2 and syncfs."""
+
+CALLS = dict.fromkeys(
+    ("mkdir", "rename", "renameat2", "link", "linkat", "unlink", "unlinkat", "rmdir", "chmod", "fchmod", "utimensat", "syncfs", "fsync", "flock", "write"), ""
+) | {"openat": "O_CREAT", "ioctl": "FICLONE"}
+"""System calls that change a disk, and what those that do not always do it have among their arguments when they do."""
 
 _MODELS = """\
 version: 1
@@ -279,18 +285,59 @@ def at_moments(scenario: Scenario, count: int) -> tuple[list[str], int]:
     return faults, killed
 
 
+def traced(scenario: Scenario, *options: str) -> tuple[bool, list[str]]:
+    """Run the whole command in a child that strace looks at from its first call on: whether it was killed, and what strace wrote of its main thread."""
+    log = scenario.folder / "trace"
+
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        scenario.render("new")
+
+    child = forked(work)
+    os.waitpid(child, os.WUNTRACED)
+    with subprocess.Popen(["strace", "-p", str(child), "-o", str(log), *options], stderr=subprocess.PIPE, text=True) as strace:
+        assert strace.stderr is not None
+        said = strace.stderr.readline()
+        os.kill(child, signal.SIGCONT)
+        _, status = os.waitpid(child, 0)
+        assert "attached" in said, said
+    lines = log.read_text(errors="replace").splitlines()
+    log.unlink()
+    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, "the render failed by itself"
+    return os.WIFSIGNALED(status), lines
+
+
+def at_calls(scenario: Scenario, call: str) -> tuple[list[str], int]:
+    """Kill the whole command before each system call of this name: what was wrong afterwards, and how many were killed."""
+    faults: list[str] = []
+    scenario.reset()
+    _, lines = traced(scenario, "-e", f"trace={call}")
+    made = [line for line in lines if line.startswith(f"{call}(")]
+    wanted = [number for number, line in enumerate(made, 1) if CALLS[call] in line]
+    for number in wanted:
+        scenario.reset()
+        hit, _ = traced(scenario, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
+        assert hit, f"{call} {number} was not reached"
+        after = SPECS[number % len(SPECS)]
+        faults += [f"{call} {number}, then {after}: {fault}" for fault in (*scenario.faults(), *scenario.faults_of_next(after))]
+    return faults, len(wanted)
+
+
+def campaign(scenario: Scenario, kind: str, what: str, *more: str) -> tuple[list[str], int]:
+    """One of those that are named on the command line."""
+    if kind == "calls":
+        return at_calls(scenario, what)
+    if kind == "moments":
+        return at_moments(scenario, int(what))
+    skip = next((int(each) for each in more if each.isdigit()), 0)
+    specs = [each for each in more if each in SPECS] or SPECS
+    return at_steps(scenario, int(what), exchanges="noexchange" not in more, skip=skip, specs=specs)
+
+
 def main() -> None:
     scenario = Scenario(Path(sys.argv[1]))
-    found = {}
-    for name in sys.argv[2:]:
-        kind, count, *more = name.split(":")
-        skip = next((int(each) for each in more if each.isdigit()), 0)
-        specs = [each for each in more if each in SPECS] or SPECS
-        faults, killed = (
-            at_steps(scenario, int(count), exchanges="noexchange" not in more, skip=skip, specs=specs) if kind == "steps" else at_moments(scenario, int(count))
-        )
-        found[name] = {"faults": faults, "killed": killed}
-    print(json.dumps(found))
+    found = {name: campaign(scenario, *name.split(":")) for name in sys.argv[2:]}
+    print(json.dumps({name: {"faults": faults, "killed": killed} for name, (faults, killed) in found.items()}))
 
 
 if __name__ == "__main__":

@@ -68,18 +68,17 @@ def test_a_request_that_was_cut_fails_as_its_parts_did(service):
 @pytest.mark.parametrize("user", ["TritonclientUser", "TritongenUser"])
 def test_plain_locust_runs_each_way_of_sending(triton, tmp_path, user):
     host = triton.grpc_url.removeprefix("grpc://")
-    command = [sys.executable, "-m", "locust", "-f", str(SERVICE / "locustfile.py"), "--headless", "-u", "4", "-r", "4", "-t", "3s", "--host", host]
+    command = [sys.executable, "-m", "locust", "-f", str(SERVICE / "locustfile.py"), "--headless", "-u", "4", "-r", "4", "--host", host, "--csv", "out", user]
     environment = {**os.environ, "MODEL": "linear", "SHAPE": "1x64", "PYTHONPATH": str(SERVICE.parents[1])}
-    done = None
-    # Of some fifty runs of tritonclient's async_infer under gevent one never got a callback, and did not end; that is the peer's, and once more is allowed.
-    for patience_s in (120, 120) if user == "TritonclientUser" else (120,):
+    total = {"Request Count": "0"}
+    # A busy machine may need the second, longer run. So may tritonclient's async_infer under gevent: of some fifty runs one never got a callback.
+    for length in ("3s", "40s"):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            run = [*command, "--csv", "out", user]
-            done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=patience_s, check=False)
+            done = subprocess.run([*command, "-t", length], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            assert done.returncode == 0, done.stderr
+            with (tmp_path / "out_stats.csv").open() as file:
+                total = list(csv.DictReader(file))[-1]
+        if int(total["Request Count"]) >= 4:
             break
-    assert done is not None, "it did not end"
-    assert done.returncode == 0, done.stderr
-    with (tmp_path / "out_stats.csv").open() as file:
-        total = list(csv.DictReader(file))[-1]
     assert int(total["Request Count"]) >= 4, "each of four users was answered"
     assert int(total["Failure Count"]) == 0

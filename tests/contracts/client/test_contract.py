@@ -262,13 +262,13 @@ def test_a_cancelled_sequence_is_ended_before_its_client_is_closed(server):
     async def use(url, begun):
         async with tritongen.AsyncClient(url) as client, client.sequence("summing") as sequence:
             await sequence.infer(x=one)
-            begun.set()
+            begun.set_result(None)
             await asyncio.sleep(60)
 
     async def cancel(url):
-        begun = asyncio.Event()
+        begun = asyncio.get_running_loop().create_future()
         task = asyncio.ensure_future(use(url, begun))
-        await begun.wait()
+        await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

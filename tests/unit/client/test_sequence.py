@@ -102,13 +102,13 @@ def test_a_cancelled_sequence_is_ended_although_its_client_closes(triton):
     async def use(begun):
         async with tritongen.AsyncClient(triton.url) as client, client.sequence("m") as sequence:
             await sequence.infer(x=ROW)
-            begun.set()
+            begun.set_result(None)
             await asyncio.sleep(60)
 
     async def cancel():
-        begun = asyncio.Event()
+        begun = asyncio.get_running_loop().create_future()
         task = asyncio.ensure_future(use(begun))
-        await begun.wait()
+        await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

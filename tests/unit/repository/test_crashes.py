@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from crashes import CALLS
 
 TESTS = Path(__file__).parents[2]
 
@@ -38,4 +39,12 @@ def test_a_sample(memory):
 @pytest.mark.soak
 def test_every_step_and_five_hundred_moments(memory):
     least = {f"steps:1:{then}": 80 for then in ("new", "old", "other")} | {"steps:1:noexchange": 80, "moments:500": 500}
+    judge(campaign(memory, *least), least)
+
+
+@pytest.mark.system
+@pytest.mark.timeout(1200)
+def test_before_each_call(memory):
+    """Before every system call that changes a disk, as strace sees them."""
+    least = {f"calls:{name}": 1 if name in ("renameat2", "utimensat", "openat", "fsync", "write") else 0 for name in CALLS}
     judge(campaign(memory, *least), least)
