@@ -26,13 +26,16 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not system and not fuzz and not soak"
 
+# Campaigns may take their hours, but not for ever.
+PATIENT := -o timeout=10800 -o faulthandler_timeout=10700
+
 # Long runs with random and hostile input.
 fuzz: $(STAMP)
-	$(BIN)/python -m pytest -m fuzz --hypothesis-profile=random
+	$(BIN)/python -m pytest -m fuzz --hypothesis-profile=random $(PATIENT)
 
 # Ten minutes of requests over both protocols, blocking and for asyncio; 300 changes under a polling server; hundreds of killed renders; 2,000 pairs of specs.
 soak: $(STAMP)
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -m soak $(PATIENT)
 
 # Rewrites what is generated from the catalogue of rules and from the keys of the spec.
 docs: $(STAMP)

@@ -186,6 +186,8 @@ def _named(cases: list[Path], prefix: str) -> list[Path]:
     return [case for case in cases if case.name.startswith(prefix)]
 
 
-@pytest.mark.parametrize("auto_complete", [pytest.param(False, marks=pytest.mark.system), pytest.param(True, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize(
+    "auto_complete", [pytest.param(False, marks=[pytest.mark.system, pytest.mark.timeout(1500)]), pytest.param(True, marks=pytest.mark.fuzz)]
+)
 def test_all_cases(tmp_path, auto_complete):
     check_cases(tmp_path, [case for case in all_cases() if not left_out(case)], auto_complete=auto_complete)

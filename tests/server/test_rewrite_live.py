@@ -92,5 +92,6 @@ def test_small_light_networks_are_rebatched_and_served(tmp_path, options):
 
 
 @pytest.mark.system
+@pytest.mark.timeout(1500)
 def test_all_light_networks_are_rebatched_and_served(tmp_path, options):
     assert check_light(networks.LIGHT, tmp_path, options) == list(networks.LIGHT)
