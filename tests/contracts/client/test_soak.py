@@ -43,7 +43,7 @@ with Client(sys.argv[1]) as client:
 
     ticker = gevent.spawn(tick)
     jobs = [gevent.spawn(client.infer, "linear", x=np.zeros((3, 64), np.float32)) for _ in range(40)]
-    jobs.append(gevent.spawn(client.infer, "waiting", seconds=seconds * 6))
+    jobs.append(gevent.spawn(client.infer, "waiting", seconds=seconds * 20))
     gevent.joinall(jobs, raise_error=True)
     ticker.kill()
     assert all(job.value is not None for job in jobs)

@@ -36,16 +36,16 @@ def test_parts_whose_turn_comes_too_late_are_never_sent(triton, run):
     async def check(client):
         await client.meta("m")
         start = time.monotonic()
-        with pytest.raises(errors.PartialFailure, match=r"of 5000 parts failed, with the rows .* to 19999; \d+ of them were not sent in time") as error:
-            await client.infer("m", x=np.ones((20_000, 2), np.float32), deadline_s=0.6)
-        assert time.monotonic() - start < 0.6 + 0.05 + BUSY_S
+        with pytest.raises(errors.PartialFailure, match=r"of 2000 parts failed, with the rows .* to 7999; \d+ of them were not sent in time") as error:
+            await client.infer("m", x=np.ones((8_000, 2), np.float32), deadline_s=2)
+        assert time.monotonic() - start < 2 + 0.05 + BUSY_S
         return error.value
 
     error = run(check, triton.url, window=4)
     unsent = [part for part in error.failures.values() if isinstance(part, errors.DeadlineExceeded) and not part.sent]
     time.sleep(0.1)
     # A part that was just begun may have been too late for its connection.
-    assert 0 <= 5000 - len(unsent) - len(triton.asked) <= 4
+    assert 0 <= 2000 - len(unsent) - len(triton.asked) <= 4
     assert len(str(error)) < 400
 
 
