@@ -17,7 +17,7 @@ from tritongen.rules.context import TEXT_BYTES, ModelContext, ModelFile, ServerF
 from tritongen.rules.vllm import ENGINE_ARGUMENTS
 from tritongen.signature import read_onnx
 from tritongen.signature.inference import refine_outputs
-from tritongen.signature.modelfile import HEAD_BYTES, opened
+from tritongen.signature.modelfile import opened
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,14 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
     parses = read.ok and not folder.config_problem
     context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, text=text, parses=parses)
     context = dataclasses.replace(context, absent=_absent(folder, config))
+    if context.is_plan:
+        return dataclasses.replace(context, plans=built_plans(context)), read
     look = _LOOKS.get(context.resolved.backend)
     if look is None:
         return context, read
     filename = ENGINE_ARGUMENTS if context.resolved.backend == "vllm" else context.resolved.filename
     files = {number: look(folder, f"{name}/{filename}") for number, name in context.versions.loaded.items()}
-    return dataclasses.replace(context, models=files, plans=built_plans(context)), read
+    return dataclasses.replace(context, models=files), read
 
 
 def _absent(folder: ModelFolder, config: Any) -> frozenset[str]:
@@ -110,18 +112,6 @@ def _model_file(folder: ModelFolder, name: str) -> ModelFile:
     return ModelFile(signature, refine=partial(refine_outputs, path, signature))
 
 
-def _plan_file(folder: ModelFolder, name: str) -> ModelFile:
-    """The beginning of a version's TensorRT plan; nothing where there is none that can be read."""
-    facts = folder.entries.get(name)
-    if facts is None or not facts.can_be_read:
-        return ModelFile()
-    try:
-        with opened(folder.path / name) as (descriptor, size):
-            return ModelFile(head=(os.pread(descriptor, HEAD_BYTES, 0), size))
-    except ModelFileError as error:
-        return ModelFile(problems=error.diagnostics)
-
-
 def _text_file(folder: ModelFolder, name: str) -> ModelFile:
     """What is in a version's model.py or model.json; nothing where there is none that can be read, or it is too large."""
     facts = folder.entries.get(name)
@@ -136,5 +126,5 @@ def _text_file(folder: ModelFolder, name: str) -> ModelFile:
         return ModelFile(problems=error.diagnostics)
 
 
-_LOOKS = {"onnxruntime": _model_file, "tensorrt": _plan_file, "python": _text_file, "vllm": _text_file}
+_LOOKS = {"onnxruntime": _model_file, "python": _text_file, "vllm": _text_file}
 """How a backend's model file is looked at."""

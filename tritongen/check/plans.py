@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import posixpath
 from functools import partial
 from pathlib import Path
 
@@ -11,39 +13,63 @@ from tritongen.manifest import Manifest, load_manifest, manifest_path
 from tritongen.recipe import RECIPES, PlanRecipe, load_recipes
 from tritongen.repository import artifacts_beside, file_sha256
 from tritongen.rules.context import BuiltPlan, ModelContext
-from tritongen.signature.modelfile import opened
-from tritongen.signature.plan import HEADER_BYTES, PlanHeader, read_plan_header
+from tritongen.rules.rule import Key
+from tritongen.signature.modelfile import HEAD_BYTES, opened
 
 
 def built_plans(context: ModelContext) -> dict[str, BuiltPlan]:
-    """The plans that a model's config names and that can be read, by path in its folder; none for other models."""
+    """The files that a model's config names as plans and that can be read, by path in its folder; none for other models.
+
+    Those of every version that Triton would load: the file for all GPUs, and each for GPUs of some compute capability.
+    """
     if context.folder is None or not context.is_plan:
         return {}
     root = context.folder.path.parent.resolve()
-    if not root.name:
-        return {}
-    artifacts = artifacts_beside(root) / context.folder.name
-    recipes, problem = _recipes(artifacts / RECIPES)
-    names = dict.fromkeys((context.resolved.filename, *context.config.cc_model_filenames.values()))
+    # Nothing lies beside a repository that is the root of the disk.
+    artifacts = artifacts_beside(root) / context.folder.name if root.name else None
+    recipes, problem = _recipes(artifacts / RECIPES) if artifacts is not None else ((), "")
+    keys = _names(context)
     found = {}
     for number, version in context.versions.loaded.items():
-        for name in names:
+        for name, key in keys.items():
             facts = context.folder.entries.get(f"{version}/{name}")
             if facts is not None and facts.can_be_read:
-                path = context.folder.path / version / name
-                found[f"{version}/{name}"] = _built(path, artifacts / manifest_path(number, name), (number, name), recipes, problem)
+                plan = _opened(context.folder.path / version / name, key)
+                if artifacts is not None:
+                    plan = _described(plan, context.folder.path / version / name, artifacts, (number, name), recipes, problem)
+                found[f"{version}/{name}"] = plan
     return found
 
 
-def _built(path: Path, manifest_file: Path, which: tuple[int, str], recipes: tuple[PlanRecipe, ...], problem: str) -> BuiltPlan:
-    recipe, file = next(((recipe, plan) for recipe in recipes for plan in recipe.plans if (recipe.version, plan.name) == which), (None, None))
+def _names(context: ModelContext) -> dict[str, Key]:
+    """The names of plans in a version's folder, with the field of the config that says each."""
+    keys: dict[str, Key] = {posixpath.normpath(context.resolved.filename): ("default_model_filename",)}
+    for capability, name in sorted(context.config.cc_model_filenames.items()):
+        keys.setdefault(posixpath.normpath(name), ("cc_model_filenames", capability))
+    return keys
+
+
+def _opened(path: Path, key: Key) -> BuiltPlan:
+    try:
+        with opened(path) as (descriptor, size):
+            return BuiltPlan(key, (os.pread(descriptor, HEAD_BYTES, 0), size))
+    except ModelFileError as error:
+        return BuiltPlan(key, problems=error.diagnostics)
+
+
+def _described(plan: BuiltPlan, path: Path, artifacts: Path, which: tuple[int, str], recipes: tuple[PlanRecipe, ...], problem: str) -> BuiltPlan:
+    """The plan, with what lies beside the repository about it. `which`: version and name. `problem`: why there are no recipes though their file is there."""
+    recipe, file = next(((recipe, each) for recipe in recipes for each in recipe.plans if (recipe.version, each.name) == which), (None, None))
+    manifest_file = artifacts / manifest_path(*which)
     manifest = None
     try:
         manifest = load_manifest(manifest_file)
     except (ValueError, OSError) as error:
         problem = f"its manifest {manifest_file} cannot be used: {_reason(error)}"
-    described = partial(_is_described, path, manifest) if manifest is not None else lambda: False
-    return BuiltPlan(_header(path), recipe, file, manifest, problem, described)
+    if recipe is None and recipes:
+        problem = problem or f"no recipe in {artifacts / RECIPES} is for it"
+    is_described = partial(_is_described, path, manifest) if manifest is not None else lambda: False
+    return dataclasses.replace(plan, recipe=recipe, file=file, manifest=manifest, problem=problem, is_described=is_described)
 
 
 def _recipes(path: Path) -> tuple[tuple[PlanRecipe, ...], str]:
@@ -56,14 +82,6 @@ def _recipes(path: Path) -> tuple[tuple[PlanRecipe, ...], str]:
 
 def _reason(error: ValueError | OSError) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
-
-
-def _header(path: Path) -> PlanHeader | None:
-    try:
-        with opened(path) as (descriptor, _):
-            return read_plan_header(os.pread(descriptor, HEADER_BYTES, 0))
-    except ModelFileError:
-        return None  # another rule says what is wrong with the file
 
 
 def _is_described(path: Path, manifest: Manifest) -> bool:

@@ -14,7 +14,7 @@ from tritongen.recipe import SCRIPT
 from tritongen.releases import same_version, tensorrt_major_of
 from tritongen.repository import artifacts_beside
 from tritongen.rules.context import BuiltPlan, ModelContext
-from tritongen.rules.rule import Consequence, Finding, Key, Rule
+from tritongen.rules.rule import Consequence, Finding, Rule
 from tritongen.signature.plan import TENSORRT, PlanHeader
 from tritongen.staleness import LoadedBy, changed_options, not_loadable, other_tensorrt
 
@@ -28,14 +28,8 @@ def build_hint(context: ModelContext) -> str:
     return f"build it in the container that serves it: sh {shlex.quote(str(artifacts_beside(root) / SCRIPT))}"
 
 
-def _key(context: ModelContext, path: str) -> Key:
-    """The field of the config that names the file."""
-    name = path.partition("/")[2]
-    capability = next((key for key, value in context.config.cc_model_filenames.items() if value == name), None)
-    return ("cc_model_filenames", capability) if capability is not None else ("default_model_filename",)
-
-
-def _place(context: ModelContext, path: str) -> Location:
+def plan_place(context: ModelContext, path: str) -> Location:
+    """Where a file in the model's folder lies."""
     assert context.folder is not None
     return Location(str(context.folder.path / path))
 
@@ -54,9 +48,9 @@ def _another_tensorrt(context: ModelContext) -> Iterator[Finding]:
         unknown = told is None and int(version.split(".")[0]) == tensorrt_major_of(release)
         yield Finding(
             f"{path} {reason}",
-            _key(context, path),
+            plan.key,
             build_hint(context),
-            _place(context, path),
+            plan_place(context, path),
             consequence=Consequence.MISBEHAVES if unknown else None,
             follows="Triton refuses to load it, unless it was built for later versions, too (VERSION_COMPATIBLE), which cannot be seen" if unknown else "",
         )
@@ -64,8 +58,10 @@ def _another_tensorrt(context: ModelContext) -> Iterator[Finding]:
 
 def _stale(context: ModelContext) -> Iterator[Finding]:
     for path, plan in context.plans.items():
+        # Without a recipe there is nothing to build it by.
+        hint = build_hint(context) if plan.recipe is not None else "render the spec again, so that its recipes and the config name the same plans"
         for reason, consequence in _reasons(plan):
-            yield Finding(f"{path} {reason}", _key(context, path), build_hint(context), _place(context, path), consequence=consequence)
+            yield Finding(f"{path} {reason}", plan.key, hint, plan_place(context, path), consequence=consequence)
 
 
 def _reasons(plan: BuiltPlan) -> Iterator[tuple[str, Consequence | None]]:

@@ -21,7 +21,7 @@ from tritongen.rules.ortload import Problem
 from tritongen.rules.resolve import Resolved, VersionChoice, choose_versions, resolve_backend
 from tritongen.rules.rule import Key
 from tritongen.signature import Signature
-from tritongen.signature.plan import PlanHeader
+from tritongen.signature.plan import PlanHeader, read_plan_header
 
 
 @dataclass(frozen=True)
@@ -51,23 +51,23 @@ class ModelFile:
         signature: what the file says; None where it is no ONNX model, or was not looked at.
         problems: why it has no signature.
         refine: the signature with the outputs as ONNX Runtime reports them after its shape inference; takes longer, so it is asked only where that decides.
-        head: the first bytes of a file that is no ONNX model by its config (a plan), and its size; None where there is no such file.
         text: all of a file that people write (a model.py, vLLM's model.json); None where there is none, or it is larger than `TEXT_BYTES`.
     """
 
     signature: Signature | None = None
     problems: tuple[Diagnostic, ...] = ()
     refine: Callable[[], Signature] | None = None
-    head: tuple[bytes, int] | None = None
     text: bytes | None = None
 
 
 @dataclass(frozen=True)
 class BuiltPlan:
-    """A TensorRT plan in a version's folder, and what is known of its making.
+    """A file in a version's folder that the config names as a TensorRT plan, for all GPUs or for some, and what is known of its making.
 
     Attributes:
-        header: what its first bytes say; None where they are no header that is known.
+        key: the field of the config that names it.
+        head: its first bytes, and its size; None where it could not be opened.
+        problems: why it could not.
         recipe: how it should be built, as a render left it beside the repository; None where there is none.
         file: which of the recipe's plans it is; None without a recipe.
         manifest: what it was built from; None where there is none.
@@ -75,12 +75,19 @@ class BuiltPlan:
         is_described: whether the manifest is about this very file; reads all of it, so that it is asked last.
     """
 
-    header: PlanHeader | None
+    key: Key
+    head: tuple[bytes, int] | None = None
+    problems: tuple[Diagnostic, ...] = ()
     recipe: PlanRecipe | None = None
     file: PlanFile | None = None
     manifest: Manifest | None = None
     problem: str = ""
     is_described: Callable[[], bool] = lambda: True
+
+    @property
+    def header(self) -> PlanHeader | None:
+        """What its first bytes say; None where they are no header that is known."""
+        return read_plan_header(self.head[0]) if self.head is not None else None
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.diagnostics import Location
 from tritongen.modelconfig import DataType, ModelInstanceGroup
 from tritongen.repository.stamp import read_stamp
-from tritongen.rules.built_plans import build_hint
+from tritongen.rules.built_plans import build_hint, plan_place
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 from tritongen.signature.modelfile import recognise, recognise_text
@@ -28,15 +29,13 @@ def plans_to_build(context: ModelContext) -> frozenset[str]:
 
 
 def _no_plan(context: ModelContext) -> Iterator[Finding]:
-    if not context.is_plan or context.folder is None:
-        return
-    for number, file in context.models.items():
-        path = str(context.folder.path / context.versions.loaded[number] / context.resolved.filename)
-        for problem in file.problems:
-            yield Finding(problem.message, ("default_model_filename",), "build the plan (trtexec --saveEngine=model.plan) and put it there", Location(path))
-        if file.head is not None and (kind := _kind(*file.head)):
-            hint = "build a plan from it (trtexec --onnx=... --saveEngine=model.plan)" if "ONNX" in kind else "put the plan there"
-            yield Finding(f"{context.resolved.filename} of version {number} is {kind}, not a TensorRT plan", ("default_model_filename",), hint, Location(path))
+    for path, plan in context.plans.items():
+        name = PurePosixPath(path).name
+        for problem in plan.problems:
+            yield Finding(problem.message, plan.key, f"build the plan (trtexec --saveEngine={name}) and put it there", plan_place(context, path))
+        if plan.head is not None and (kind := _kind(*plan.head)):
+            hint = f"build a plan from it (trtexec --onnx=... --saveEngine={name})" if "ONNX" in kind else "put the plan there"
+            yield Finding(f"{path} is {kind}, not a TensorRT plan", plan.key, hint, plan_place(context, path))
 
 
 def _kind(head: bytes, size: int) -> str:
@@ -158,8 +157,9 @@ RULES: tuple[Rule, ...] = (
         "TG350",
         "no-plan",
         Consequence.REFUSED,
-        "The file of a TensorRT model is a plan.",
-        f"TensorRT cannot deserialize anything else ({_SOURCE}/loader.cc); a renamed ONNX file is the usual case.",
+        "Every file that a TensorRT model can load is a plan.",
+        f"TensorRT cannot deserialize anything else ({_SOURCE}/loader.cc); a renamed ONNX file is the usual case. On a GPU that cc_model_filenames "
+        "names, Triton loads that file in place of default_model_filename, so that a test on another GPU does not show it.",
         "model/1/model.plan   # an ONNX file under another name",
         "model/1/model.plan   # written by trtexec --saveEngine",
         _no_plan,

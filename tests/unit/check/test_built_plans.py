@@ -130,3 +130,21 @@ def test_a_file_that_nobody_wrote_is_not_read(repository):
     os.truncate(path, 1 << 30)
     (finding,) = [each for each in found("models") if each.code == "TG359"]
     assert "was not read" in finding.message
+
+
+def test_every_plan_that_the_config_can_load_is_looked_at_in_every_version(repository):
+    config = CONFIG + 'version_policy { all { } }\ncc_model_filenames { key: "8.6" value: "a.plan" }\ncc_model_filenames { key: "9.0" value: "./b.plan" }\n'
+    (repository / "m/config.pbtxt").write_text(config)
+    (repository / "m/2").mkdir()
+    for path in ("1/a.plan", "1/b.plan", "2/model.plan"):
+        (repository / "m" / path).write_bytes(HEADER)
+    (repository / "m/2/a.plan").write_bytes(b"\x08\x08\x12\x07pytorch" + bytes(50))
+    (repository / "m/2/b.plan").write_bytes(b"")
+    findings = [each.diagnostic for each in check(find_targets([repository]), CheckOptions(ServerFacts(find_release("24.10"))))]
+    said = {(each.code, Path(each.location.path).relative_to(repository / "m").as_posix()) for each in findings}
+    files = [f"{version}/{name}.plan" for version in (1, 2) for name in ("model", "a", "b")]
+    assert {path for code, path in said if code == "TG350"} == {"2/a.plan", "2/b.plan"}
+    assert {path for code, path in said if code == "TG358"} == {*files} - {"2/a.plan", "2/b.plan"}
+    assert {path for code, path in said if code == "TG359"} == {*files} - {"1/model.plan"}
+    assert "2/a.plan is an ONNX model, not a TensorRT plan" in {each.message for each in findings}
+    assert {each.hint for each in findings if each.code == "TG359"} == {"render the spec again, so that its recipes and the config name the same plans"}
