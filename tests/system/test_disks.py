@@ -137,7 +137,7 @@ def test_a_read_only_disk_is_named_and_nothing_is_left(tmp_path, small, tritonge
     result = tritongen("render", tmp_path / "spec.yaml", "-o", small / "repo")
     assert result.code == 2
     assert "Read-only file system" in result.err
-    assert "choose another place with -o" in result.err
+    assert "choose another place with `tritongen render -o`" in result.err
     assert tritongen("render", tmp_path / "spec.yaml", "-o", small / "repo", "--check").code == 1, "looking needs no writing"
     assert tree(small) == before
 

@@ -9,13 +9,16 @@ from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.private import private_name
 
+ELSEWHERE = "choose another place with `tritongen render -o`"
+"""What helps where a place cannot be used, in the words of hints: also of those of verbs that have no such option."""
+
 
 def repository_root(path: Path) -> Path:
     """The folder that a path means, which need not exist: what is staged must lie beside the folder itself, on its filesystem, and not beside a link to it.
 
     Raises RepositoryError (TG041) for a loop of links, and for the root of the filesystem, beside which nothing can lie.
     """
-    problem, hint = f"the links at {path} form a loop", "remove one of the links, or choose another place with -o"
+    problem, hint = f"the links at {path} form a loop", f"remove one of the links, or {ELSEWHERE}"
     try:
         root = path.resolve()
         loops = os.path.islink(root)  # noqa: PTH114 - also of a name that is too long; from Python 3.13 on, a loop is resolved to itself
@@ -24,7 +27,8 @@ def repository_root(path: Path) -> Path:
     if not loops and root.name:
         return root
     if not loops:
-        problem, hint = "the root of the filesystem cannot be the model repository: plans' sources lie beside it", "choose a folder in it with -o"
+        problem = "the root of the filesystem cannot be the model repository: plans' sources lie beside it"
+        hint = "choose a folder in it with `tritongen render -o`"
     raise RepositoryError([Diagnostic("TG041", problem, Location(str(path)), "Triton would take every folder in it for a model" if not loops else "", hint)])
 
 
@@ -36,7 +40,7 @@ def root_to_write(path: Path) -> Path:
     beside = len(os.fsencode(private_name(root.name))) - size
     if size + beside > most:
         message = f"the model repository's name has {size} bytes, and that of the folder beside it, in which models are staged, needs {beside} more"
-        limit, hint = f"names have at most {most} bytes here", f"choose a name of at most {most - beside} bytes with -o"
+        limit, hint = f"names have at most {most} bytes here", f"choose a name of at most {most - beside} bytes with `tritongen render -o`"
         raise RepositoryError([Diagnostic("TG041", message, Location(str(path)), limit, hint)])
     return root
 

@@ -29,7 +29,7 @@ from tritongen.repository.comparing import (
     why_left_out,
 )
 from tritongen.repository.entry import CONFIG, CopiedFile, Entry
-from tritongen.repository.place import artifacts_beside, repository_root
+from tritongen.repository.place import ELSEWHERE, artifacts_beside, repository_root
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
@@ -110,9 +110,7 @@ def _check_root(root: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(mode):
-        raise RepositoryError(
-            [Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint="choose another place with -o")]
-        )
+        raise RepositoryError([Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint=ELSEWHERE)])
     if (root / CONFIG).exists():
         hint = f"did you mean its parent, {root.parent}?"
         consequence = "Triton would take every folder in it for a model of its own"
@@ -211,7 +209,7 @@ def _held(folder: Path) -> list[str]:
     """
     root, user = folder.parent, os.geteuid()
     if not same_mount(folder, root):
-        return [f"{folder} is a mount of its own, which cannot be swapped: mount the repository's folder as a whole, or write to another with -o"]
+        return [f"{folder} is a mount of its own, which cannot be swapped: mount the repository's folder as a whole, or {ELSEWHERE}"]
     around = root.stat()
     sticks = bool(around.st_mode & stat.S_ISVTX) and user not in (0, around.st_uid, folder.stat().st_uid)
     if sticks or (os.access(root, os.W_OK) and not os.access(folder, os.W_OK)):

@@ -10,6 +10,7 @@ from pathlib import Path
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.repository.comparing import config_sha256
 from tritongen.repository.entry import CONFIG
+from tritongen.repository.place import ELSEWHERE
 from tritongen.repository.plan import Change, Plan
 from tritongen.repository.room import Need, needs, size_text
 from tritongen.repository.system import owner_of
@@ -49,15 +50,15 @@ def conflict(plan: Plan, change: Change) -> Diagnostic:
     if not change.readable:
         message = f"model '{change.name}' would be {verb}, and what that takes away cannot be seen: {'; '.join(change.reasons)}"
         return Diagnostic("TG040", message, Location(str(plan.root / change.name)), hint="check the permissions of what is in the folder", model=change.name)
-    hint = "remove it, or move it away: --force does not replace it"
+    hint = "remove it, or move it away: `tritongen render --force` does not replace it"
     if change.entry is None:
-        hint = "move the files away, or remove the folder by hand: --prune removes only what tritongen made"
+        hint = "move the files away, or remove the folder by hand: `tritongen render --prune` removes only what tritongen made"
     if change.forcible:
-        hint = "move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with --force"
+        hint = "move your change into the spec (`config:` takes any field of config.pbtxt), or overwrite it with `tritongen render --force`"
         if change.entry is None:
-            hint = "save what you need, and remove it with --prune --force"
+            hint = "save what you need, and remove it with `tritongen render --prune --force`"
         elif not (plan.root / change.name / CONFIG).exists():
-            hint = "without its config.pbtxt nothing says whose it is: move the folder away, or overwrite what is in the way with --force"
+            hint = "without its config.pbtxt nothing says whose it is: move the folder away, or overwrite what is in the way with `tritongen render --force`"
     return Diagnostic(
         "TG043",
         f"model '{change.name}' would be {verb}: {'; '.join(change.reasons)}",
@@ -95,18 +96,18 @@ def disk_refuses(plan: Plan, error: OSError, done: Done) -> Diagnostic:
     """The finding for what the operating system said while a plan was applied."""
     if error.errno in _FULL:
         return _full(plan, _short(plan, error), f"cannot write the model repository: {error.strerror}", done)
-    hint = _anothers(error) or "check that the place exists and may be written to, or choose another with -o"
+    hint = _anothers(error) or f"check that the place exists and may be written to, or {ELSEWHERE}"
     if isinstance(error, NamesCollide):
         hint = "give models and files names that differ in more than upper and lower case, or write to a disk that tells them apart"
     elif error.errno == errno.EXDEV and Path(_where(plan, error)).is_relative_to(plan.artifacts_root):
-        hint = f"a mount of its own in {plan.artifacts_root} cannot be written in one step: mount that folder as a whole, or write elsewhere with -o"
+        hint = f"a mount of its own in {plan.artifacts_root} cannot be written in one step: mount that folder as a whole, or {ELSEWHERE}"
     elif error.errno in _HELD:
         hint = (
             "a model's folder that is a mount of its own, or part of a container's image, cannot be swapped: mount the repository's folder as a whole, "
-            "or write to another with -o"
+            f"or {ELSEWHERE}"
         )
     elif error.errno == errno.EROFS:
-        hint = "the filesystem is mounted read-only: choose another place with -o"
+        hint = f"the filesystem is mounted read-only: {ELSEWHERE}"
     return Diagnostic("TG044", f"cannot write the model repository: {error.strerror or error}", Location(_where(plan, error)), done.words, hint)
 
 
@@ -116,7 +117,7 @@ def _anothers(error: OSError) -> str:
     found = next((path for path in named if os.path.lexists(path) and path.lstat().st_uid != os.geteuid()), None)
     if found is None:
         return ""
-    return f"{found} belongs to user {owner_of(found)}: render as that user or as root, give it to yours (chown -R), or write to another place with -o"
+    return f"{found} belongs to user {owner_of(found)}: render as that user or as root, give it to yours (chown -R), or {ELSEWHERE}"
 
 
 def no_artifacts(plan: Plan, place: Path) -> Diagnostic:
@@ -127,7 +128,7 @@ def no_artifacts(plan: Plan, place: Path) -> Diagnostic:
         f"cannot {verb} {plan.artifacts_root}, where sources of TensorRT plans lie that Triton must not see: this user may not write to {place}",
         Location(str(plan.root)),
         "nothing was changed",
-        "make that folder for this user, mount the parent of both in place of the repository alone, or write to another place with -o",
+        f"make that folder for this user, mount the parent of both in place of the repository alone, or {ELSEWHERE}",
     )
 
 
@@ -141,15 +142,15 @@ def _short(plan: Plan, error: OSError) -> Need | None:
 
 def _full(plan: Plan, short: Need | None, message: str, done: Done) -> Diagnostic:
     if short is None:
-        return Diagnostic("TG044", message, Location(str(plan.root)), done.words, "free some room, or choose another place with -o")
+        return Diagnostic("TG044", message, Location(str(plan.root)), done.words, f"free some room, or {ELSEWHERE}")
     place = Location(str(plan.artifacts_root if short.folder.is_relative_to(plan.artifacts_root) else plan.root))
     names, needed, free = ", ".join(short.names), short.bytes, short.bytes_free
     if short.lacks_files:
         message = f"{message}: {names} need {short.entries} files and folders, and the filesystem has no entries (inodes) left for so many"
-        return Diagnostic("TG044", message, place, done.words, "remove small files there (`df -i` shows how many it can have), or choose another place with -o")
-    hint = "look for a quota, a limit on the size of files (`ulimit -f`) or on their number (`df -i`), or choose another place with -o"
+        return Diagnostic("TG044", message, place, done.words, f"remove small files there (`df -i` shows how many it can have), or {ELSEWHERE}")
+    hint = f"look for a quota, a limit on the size of files (`ulimit -f`) or on their number (`df -i`), or {ELSEWHERE}"
     if needed > free:
-        hint = f"free {size_text(needed - free)} or more, or choose another place with -o; a replaced model is deleted only after its successor is in place"
+        hint = f"free {size_text(needed - free)} or more, or {ELSEWHERE}; a replaced model is deleted only after its successor is in place"
     return Diagnostic("TG044", f"{message}: {names} need {size_text(needed)}, and {size_text(free)} are free", place, done.words, hint)
 
 

@@ -85,7 +85,7 @@ def _kept_or(conflict: SharedChange) -> SharedChange:
 
 def shared_conflict(artifacts: Path, change: SharedChange) -> Diagnostic:
     """The finding for a script that is somebody's work."""
-    hint = "what it does is in the spec (models.tensorrt.build) and in its environment variables; overwrite it with --force"
+    hint = "what it does is in the spec (models.tensorrt.build) and in its environment variables; overwrite it with `tritongen render --force`"
     message = f"{change.path} would be overwritten: {change.reason}"
     return Diagnostic("TG043", message, Location(str(artifacts / change.path)), hint=hint if change.forcible else "remove it, or move it away")
 

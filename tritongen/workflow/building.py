@@ -29,12 +29,12 @@ from tritongen.build.libraries import installed_version
 from tritongen.build.options import unknown_capability
 from tritongen.build.survey import capability_text, check_files, disk_problem, read_all_recipes, survey
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.errors import EnvironmentProblem, InputError
+from tritongen.errors import EnvironmentProblem, InputError, RepositoryError
 from tritongen.manifest import Builder as BuiltBy
 from tritongen.manifest import make_manifest, print_manifest
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.recipe import RECIPES, SCRIPT, PlanRecipe, load_recipes
-from tritongen.repository import apply_plan, artifacts_beside, repository_root
+from tritongen.repository import apply_plan, artifacts_beside, conflicts, repository_root
 from tritongen.repository.writing import write_whole
 from tritongen.signature.plan import TENSORRT, TENSORRT_RTX
 from tritongen.staleness import LoadedBy, other_tensorrt
@@ -122,6 +122,8 @@ def _recipes(target: Path, request: Request) -> tuple[Path, Mapping[str, Sequenc
         return root, read_all_recipes(root), (), ()
     refuse_other_files(target)
     with plan_render(target, prove_limit_bytes=request.prove_limit_bytes, settle=not request.dry_run) as rendering:
+        if request.dry_run and (in_the_way := conflicts(rendering.plan)):
+            raise RepositoryError(in_the_way)
         notes = () if request.dry_run else apply_plan(rendering.plan).notes
         return rendering.plan.root, {entry.name: entry.recipes for entry in rendering.entries if entry.recipes}, rendering.findings, notes
 

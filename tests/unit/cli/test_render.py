@@ -62,7 +62,7 @@ def test_dry_run_shows_what_is_removed_what_is_linked_and_ends_of_lines(two, tri
     result = tritongen("render", two / "spec.yaml", "--dry-run")
     assert "a/config.pbtxt: only ends of lines differ: CRLF → LF\n" in result.out
     assert f"b/config.pbtxt: a link to {two}/elsewhere → " in result.out
-    assert "overwrite it with --force" in result.err
+    assert "overwrite it with `tritongen render --force`" in result.err
     shown = tritongen("render", two / "spec.yaml", "--dry-run", "--force").out
     assert "--- a/b/labels.txt\n+++ /dev/null\n" in shown
     assert "-cat\n-dog" in shown
@@ -293,7 +293,7 @@ def test_a_home_folder_is_one_in_options_as_in_a_spec(two, tritongen, monkeypatc
         ("/", "root of the filesystem"),
         ("loop", "form a loop"),
         (228 * "r", "has 228 bytes, and that of the folder beside it, in which models are staged, needs 28 more"),
-        (300 * "r", "choose a name of at most 227 bytes with -o"),
+        (300 * "r", "choose a name of at most 227 bytes with `tritongen render -o`"),
         (f"{300 * 'r'}/r", "File name too long"),
         ("--dry-run", "looks like an option"),
         ("", "path is empty"),

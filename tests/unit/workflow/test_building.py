@@ -132,6 +132,20 @@ class TestDryRun:
         case.build(*RTX)
         assert case.build(*RTX, "--dry-run").code == 0
 
+    @pytest.mark.parametrize("where", ["model_repository/m/config.pbtxt", "model_repository.artifacts/build_plans.sh"])
+    def test_it_refuses_what_the_build_itself_refuses(self, case, where):
+        case.call("render", case.folder / "spec.yaml")
+        with (case.folder / where).open("a") as file:
+            file.write("# mine\n")
+        case.spec(more=", tensorrt: {build: {builder_optimization_level: 1}}")
+        refused, tried = (case.build(*RTX, *options) for options in ((), ("--dry-run",)))
+        assert (refused.code, refused.out, refused.err) == (tried.code, tried.out, tried.err)
+        assert tried.code == 2
+        assert "TG043" in tried.err
+        assert "overwrite it with `tritongen render --force`" in tried.err, "under build, --force is about plans"
+        assert case.call("render", case.folder / "spec.yaml", "--force").code == 0
+        assert case.build(*RTX, "--dry-run").code == 1
+
 
 class TestWhatCannotBeBuilt:
     def test_the_other_models_are_built(self, case):

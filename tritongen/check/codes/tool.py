@@ -20,7 +20,13 @@ ENTRIES = (
         "render compares what is there with what it would write; of what cannot be read, nobody knows what would be lost. With --keep-going, models of "
         "which all can be read are written.",
     ),
-    _entry("TG041", "repository-that-is-no-folder", "A model repository is a folder.", "Models are its sub-folders.", "Choose another place with -o."),
+    _entry(
+        "TG041",
+        "repository-that-is-no-folder",
+        "A model repository is a folder.",
+        "Models are its sub-folders.",
+        "Choose another place with `tritongen render -o`.",
+    ),
     _entry(
         "TG042", "model-folder-as-repository", "The repository is not a model's own folder.", "Triton takes every folder in it for a model.", "Give its parent."
     ),
@@ -29,7 +35,7 @@ ENTRIES = (
         "hand-edit-in-the-way",
         "render overwrites no file that was edited by hand.",
         "The header of a generated config holds a hash of its text; a difference is somebody's work.",
-        "Move the change into the spec (`config:` takes any field), or overwrite it with --force.",
+        "Move the change into the spec (`config:` takes any field), or overwrite it with `tritongen render --force`.",
     ),
     _entry("TG044", "unwritable-repository", "The model repository can be written.", "The operating system refused it."),
     _entry("TG045", "spec-in-the-way", "init overwrites no spec.", "It may hold somebody's work.", "Write another one with -o, or overwrite it with --force."),
