@@ -165,5 +165,17 @@ def find_release(name: str) -> Release | None:
 
 def tensorrt_major_of(name: str) -> int:
     """The major version of the TensorRT in the release with this tag; for one that is not in the table that of the nearest one."""
-    known = find_release(name) or (RELEASES[-1] if order_of(name) > RELEASES[-1].order else RELEASES[0])
-    return known.least_tensorrt_major
+    return (find_release(name) or _nearest(name)).least_tensorrt_major
+
+
+def tensorrt_text_of(name: str) -> str:
+    """The TensorRT in the release with this tag in words, such as `11.2.1`; of one that is not in the table what its place beside that says."""
+    release = find_release(name)
+    if release is not None:
+        return release.tensorrt_text
+    nearest = _nearest(name)
+    return f"{nearest.least_tensorrt} or {'newer' if nearest is RELEASES[-1] else 'older'}"
+
+
+def _nearest(name: str) -> Release:
+    return RELEASES[-1] if order_of(name) > RELEASES[-1].order else RELEASES[0]

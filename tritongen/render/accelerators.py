@@ -39,7 +39,7 @@ def add_accelerator(
         accelerators.cpu_execution_accelerator.add(name="openvino")
     elif model.accelerator == "tensorrt":
         tensorrt = accelerators.gpu_execution_accelerator.add(name="tensorrt")
-        if heeds_precision_mode(release):
+        if heeds_precision_mode(target.release_name):
             # TF32 is TensorRT's way with FP32, unless its builder is told otherwise; the backend has no word for that.
             tensorrt.parameters["precision_mode"] = "FP32" if model.precision == "tf32" else model.precision.upper()
         tensorrt.parameters.update(build_options(model.onnxruntime.tensorrt))

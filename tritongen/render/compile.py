@@ -100,7 +100,7 @@ def compile_model(
     """
     backend = BACKENDS[model.backend]
     release = target.known_release
-    model = without_shared_engines(effective(model, signature, release, findings), versions, findings)
+    model = without_shared_engines(effective(model, signature, target.release_name, findings), versions, findings)
     check_overlay(model, findings)
     graph, signature = signature, as_requested(model, signature)
     batching = unbatched(model, _decide(model, signature, findings), findings)
@@ -117,7 +117,7 @@ def compile_model(
     profiles = plan_profiles(model, signature, batching, sizes, target.release_name, findings)
     remarks = [*_remarks(batching), *typed, *filled, *inferred_remarks(stated or graph, graph), *add_scheduling(config, model, batching, findings)]
     add_instances(config, model, server, len(profiles), findings)
-    judge_precision(model, release, findings)
+    judge_precision(model, target.release_name, findings)
     add_accelerator(config, model, signature, batching, sizes, target, digest, findings)
     add_onnxruntime(config, model, findings)
     add_tensorrt(config, model, signature, batching, sizes, profiles, release, server, findings)

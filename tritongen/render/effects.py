@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from tritongen.diagnostics import Diagnostic, Location
-from tritongen.releases import Release
+from tritongen.releases import tensorrt_major_of, tensorrt_text_of
 from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_given, is_stated, key_text, value_of, without
 from tritongen.render.placement import placed_groups
@@ -26,7 +26,8 @@ from tritongen.spec.models import Spec
 _CLASSIFIED = frozenset({"UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP32", "FP64"})
 """Dtypes of outputs that the classification extension takes (TopkClassifications in the server's classification.cc); others are an error of the request."""
 
-Facts = tuple[ModelSpec, Release | None]
+Facts = tuple[ModelSpec, str]
+"""A model, and the tag of the release that will serve it."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Effect:
     belongs_to: Key = ()
 
 
-def effective(model: ModelSpec, signature: Signature, release: Release | None, findings: Findings) -> ModelSpec:
-    """The model with every key that has no effect at its default. Says which ones; labels stay, since their files do."""
+def effective(model: ModelSpec, signature: Signature, release: str, findings: Findings) -> ModelSpec:
+    """The model with every key that has no effect in the release of this tag at its default. Says which ones; labels stay, since their files do."""
     dropped: set[Key] = set()
     _say_empty(model, findings)
     for effect in EFFECTS:
@@ -145,15 +146,11 @@ def _kinds_text(facts: Facts) -> str:
 
 
 def _tensorrt_major(facts: Facts) -> int:
-    """The least that the release can have; 0 for a release that is not known."""
-    release = facts[1]
-    return release.least_tensorrt_major if release else 0
+    return tensorrt_major_of(facts[1])
 
 
 def _tensorrt_text(facts: Facts) -> str:
-    release = facts[1]
-    assert release is not None
-    return f"TensorRT {release.tensorrt_text} of release {release.name}"
+    return f"TensorRT {tensorrt_text_of(facts[1])} of release {facts[1]}"
 
 
 def _is_parallel(facts: Facts) -> bool:
@@ -305,7 +302,7 @@ EFFECTS: tuple[Effect, ...] = (
     *_tactics(),
     Effect(
         ("tensorrt", "build", "gpu_fallback"),
-        lambda facts: any(group.dla is not None for group in facts[0].instances),
+        lambda facts: any(group.dla is not None for group in placed_groups(facts[0])),
         lambda facts: "no dla in instances",
         "the plan is built for the GPU",
         "remove gpu_fallback, or write instances: [{kind: gpu, dla: 0}]",

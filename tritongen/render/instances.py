@@ -23,14 +23,16 @@ def add_instances(config: Any, model: ModelSpec, server: Server | None, profiles
     for placed in groups:
         _check_kind(model, placed, findings)
         _say_needed_options(placed, server, findings)
+        _say_idle_dla(model, placed, findings)
     if is_overlaid(model):
         return
-    for index, (group, placed) in enumerate(zip(model.instances, groups, strict=True)):
+    for group, placed in zip(model.instances, groups, strict=True):
         added = config.instance_group.add(kind=KINDS[placed.kind], count=group.count, gpus=group.gpus)
         added.profile.extend(map(str, group.profiles or (range(profiles) if profiles > 1 else ())))
         if group.host_policy is not None:
             added.host_policy = group.host_policy
-        _add_dla(added, model, index, group, findings)
+        if group.dla is not None and model.backend == "tensorrt":
+            added.secondary_devices.add(kind=ModelInstanceGroup.SecondaryDevice.KIND_NVDLA, device_id=group.dla)
         _add_rate_limiter(added, group)
 
 
@@ -57,18 +59,15 @@ def _written(placed: Placed, kind: str) -> str:
     return KINDS[kind] if placed.key[0] == "config" else kind
 
 
-def _add_dla(added: Any, model: ModelSpec, index: int, group: InstanceGroup, findings: Findings) -> None:
-    if group.dla is None:
-        return
-    if model.backend == "tensorrt":
-        added.secondary_devices.add(kind=ModelInstanceGroup.SecondaryDevice.KIND_NVDLA, device_id=group.dla)
-        return
-    findings.idle(
-        ("instances", index, "dla"),
-        f"dla has no effect with backend: {model.backend}",
-        consequence="only the tensorrt backend reads secondary devices",
-        hint="remove dla, or write backend: tensorrt",
-    )
+def _say_idle_dla(model: ModelSpec, placed: Placed, findings: Findings) -> None:
+    if placed.dla is not None and model.backend != "tensorrt":
+        what = placed.dla_key[-1]
+        findings.idle(
+            placed.dla_key,
+            f"{what} has no effect with backend: {model.backend}",
+            consequence="only the tensorrt backend reads secondary devices",
+            hint=f"remove {what}, or write backend: tensorrt",
+        )
 
 
 def _add_rate_limiter(added: Any, group: InstanceGroup) -> None:

@@ -43,6 +43,7 @@ class Placed:
         host_policy: the name of a policy that the server knows; empty for none.
         is_limited: whether the rate limiter is told of them.
         resources: what the rate limiter counts for them.
+        dla: the deep learning accelerator that they use; None for none.
     """
 
     key: Key
@@ -53,6 +54,12 @@ class Placed:
     host_policy: str = ""
     is_limited: bool = False
     resources: tuple[Taken, ...] = ()
+    dla: int | None = None
+
+    @property
+    def dla_key(self) -> Key:
+        """Where the spec names their deep learning accelerator."""
+        return (*self.key, "secondary_devices" if self.key[0] == "config" else "dla")
 
     @property
     def copies(self) -> int:
@@ -93,6 +100,7 @@ def _typed(model: ModelSpec, index: int, group: InstanceGroup) -> Placed:
             Taken(resource.name, resource.count, resource.is_global, (*key, "rate_limiter", "resources", number))
             for number, resource in enumerate(limiter.resources if limiter else ())
         ),
+        dla=group.dla,
     )
 
 
@@ -119,6 +127,7 @@ def _read(model: ModelSpec, key: Key, group: Any) -> Placed:
             Taken(resource.name, resource.count, getattr(resource, "global"), (*key, "rate_limiter", "resources", number))
             for number, resource in enumerate(group.rate_limiter.resources)
         ),
+        next((device.device_id for device in group.secondary_devices), None),
     )
 
 

@@ -17,6 +17,7 @@ from tritongen.releases import Release
 from tritongen.render.backend_settings import say_needed_settings
 from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings, Key
+from tritongen.render.placement import placed_groups
 from tritongen.render.tensors import Sizes
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
@@ -148,7 +149,7 @@ def _check_gpus(build: PlanBuild, release: Release | None, findings: Findings) -
 
 def _check_dla(model: ModelSpec, findings: Findings) -> None:
     """Deep learning accelerators that no device has."""
-    asked: list[tuple[Key, int | None]] = [(("instances", index, "dla"), group.dla) for index, group in enumerate(model.instances)]
+    asked: list[tuple[Key, int | None]] = [(group.dla_key, group.dla) for group in placed_groups(model)]
     asked.append((("onnxruntime", "tensorrt", "dla_core"), model.onnxruntime.tensorrt.dla_core))
     for key, number in asked:
         if number is not None and number >= _DLA_CORES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tritongen.known_issues import find_issue
 from tritongen.recipe import TYPED_ALWAYS
-from tritongen.releases import Release, tensorrt_major_of
+from tritongen.releases import Release, find_release, tensorrt_major_of, tensorrt_text_of
 from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import placed_groups
 from tritongen.rewrite import PRECISIONS, Agreement, Comparison
@@ -34,23 +34,24 @@ def is_converted(model: ModelSpec) -> bool:
     return model.backend == "tensorrt" or (model.accelerator != "openvino" and (on_gpu or not model.conversion.keep_io_types))
 
 
-def heeds_precision_mode(release: Release | None) -> bool:
-    """Whether the release's TensorRT takes a precision from its caller at all; one that is not known is taken to."""
-    return release is None or release.least_tensorrt_major < TYPED_ALWAYS
+def heeds_precision_mode(release: str) -> bool:
+    """Whether the TensorRT of the release with this tag takes a precision from its caller at all, as a builder's flag or as precision_mode."""
+    return tensorrt_major_of(release) < TYPED_ALWAYS
 
 
 def narrows_floats(model: ModelSpec, release: str) -> bool:
     """Whether TensorRT itself computes what the model's file has in FP32 in two bytes, in the release of this tag: from 11 on it keeps to the file's types."""
-    return model.precision in ("fp16", "bf16") and not is_converted(model) and tensorrt_major_of(release) < TYPED_ALWAYS
+    return model.precision in ("fp16", "bf16") and not is_converted(model) and heeds_precision_mode(release)
 
 
-def judge_precision(model: ModelSpec, release: Release | None, findings: Findings) -> None:
-    """Say where a model's reduced precision is not there, needs more than the spec gives, or is not looked at any more."""
+def judge_precision(model: ModelSpec, release: str, findings: Findings) -> None:
+    """Say where a model's reduced precision is not there, needs more than the spec gives, or is not looked at any more in the release of this tag."""
     _say_idle_dla(model, release, findings)
-    if model.precision in ("fp32", "tf32") or is_converted(model) or release is None or "tensorrt" not in (model.backend, model.accelerator):
+    if model.precision in ("fp32", "tf32") or is_converted(model) or "tensorrt" not in (model.backend, model.accelerator):
         return
-    if model.precision == "bf16":
-        _judge_bf16(model, release, findings)
+    known = find_release(release)
+    if model.precision == "bf16" and known is not None:
+        _judge_bf16(model, known, findings)
     if not heeds_precision_mode(release):
         _say_typed(model, release, findings)
     elif model.precision == "int8" and (model.backend == "tensorrt" or model.onnxruntime.tensorrt.int8_calibration_table_name is None):
@@ -84,27 +85,27 @@ def _judge_bf16(model: ModelSpec, release: Release, findings: Findings) -> None:
         )
 
 
-def _say_typed(model: ModelSpec, release: Release, findings: Findings) -> None:
+def _say_typed(model: ModelSpec, release: str, findings: Findings) -> None:
     what = "the builder has no flags for it" if model.backend == "tensorrt" else "precision_mode is not known to do anything there"
     findings.warning(
         "TG112",
         ("precision",),
-        f"release {release.name} has TensorRT {release.tensorrt_text}, which takes precision from the model's own types; {what}",
+        f"release {release} has TensorRT {tensorrt_text_of(release)}, which takes precision from the model's own types; {what}",
         consequence="the model most likely runs in the types of its file",
         hint=f"convert the ONNX file to {model.precision} and write precision: fp32, or use a release up to 26.05",
     )
 
 
-def _say_idle_dla(model: ModelSpec, release: Release | None, findings: Findings) -> None:
+def _say_idle_dla(model: ModelSpec, release: str, findings: Findings) -> None:
     """Say that the file decides whether an accelerator computes anything, where the spec does not convert it and the release has no flags to do so."""
-    if model.backend != "tensorrt" or model.precision not in ("fp32", "tf32") or release is None or heeds_precision_mode(release):
+    if model.backend != "tensorrt" or model.precision not in ("fp32", "tf32") or heeds_precision_mode(release):
         return
-    for index, group in enumerate(model.instances):
+    for group in placed_groups(model):
         if group.dla is not None:
             findings.advice(
                 "TG112",
-                ("instances", index, "dla"),
-                f"release {release.name} has TensorRT {release.tensorrt_text}, which takes precision from the model's own types, and a deep learning "
+                group.dla_key,
+                f"release {release} has TensorRT {tensorrt_text_of(release)}, which takes precision from the model's own types, and a deep learning "
                 "accelerator computes in FP16 and INT8 only",
                 consequence="what is FP32 in the file runs on the GPU, or the build fails",
                 hint="write precision: fp16, or bring a file that is FP16 or quantized already",
@@ -168,22 +169,23 @@ def _at(agreement: Agreement) -> str:
     return f" at a batch of {agreement.size}" if agreement.size else ""
 
 
-def _runs_on_dla(model: ModelSpec, release: Release | None) -> bool:
+def _runs_on_dla(model: ModelSpec, release: str) -> bool:
     """Whether a deep learning accelerator, which computes in FP16 and INT8 only, can run anything of the model: from TensorRT 11 on its file decides."""
-    return model.precision in ("fp16", "int8") or (release is not None and release.least_tensorrt_major >= TYPED_ALWAYS)
+    return model.precision in ("fp16", "int8") or not heeds_precision_mode(release)
 
 
-def without_idle_dla(model: ModelSpec, release: Release | None, findings: Findings) -> ModelSpec:
-    """The model whose plan asks for no deep learning accelerator where there is nothing that one could run; says so."""
+def without_idle_dla(model: ModelSpec, release: str, findings: Findings) -> ModelSpec:
+    """The model whose `instances` ask for no deep learning accelerator where there is nothing that one could run; says so, of an overlay too."""
     if model.backend != "tensorrt" or _runs_on_dla(model, release):
         return model
-    idle = [index for index, group in enumerate(model.instances) if group.dla is not None]
-    for index in idle:
+    idle = [group for group in placed_groups(model) if group.dla is not None]
+    for group in idle:
+        what = group.dla_key[-1]
         findings.idle(
-            ("instances", index, "dla"),
-            f"dla has no effect with precision: {model.precision}",
+            group.dla_key,
+            f"{what} has no effect with precision: {model.precision}",
             consequence="a deep learning accelerator computes in FP16 and INT8 only: the plan is built for the GPU, or not at all",
-            hint="write precision: fp16, or remove dla",
+            hint=f"write precision: fp16, or remove {what}",
         )
-    groups = tuple(group.model_copy(update={"dla": None}) for group in model.instances)
+    groups = tuple(each.model_copy(update={"dla": None}) for each in model.instances)
     return model.model_copy(update={"instances": groups}) if idle else model

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from tritongen.recipe import TYPED_SINCE, PlanFile, PlanRecipe
+from tritongen.releases import tensorrt_major_of
 from tritongen.render.compile import Compiled
 from tritongen.render.entry import SOURCE_NAME, ModelFiles
 from tritongen.render.placement import placed_groups
@@ -41,7 +42,6 @@ def _artifact_folder(model: ModelSpec, version: int) -> PurePosixPath:
 def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target) -> PlanRecipe:
     model = compiled.model
     build, folder = model.tensorrt.build, _artifact_folder(model, version)
-    release = target.known_release
     dla = plan_dla(compiled.config)
     return PlanRecipe(
         model=model.name,
@@ -52,7 +52,7 @@ def _recipe(compiled: Compiled, version: int, files: ModelFiles, target: Target)
         profiles=compiled.profiles,
         precision=model.precision,
         # A deep learning accelerator computes in FP16 and INT8 only, so that TensorRT 10 must be free to choose these.
-        strongly_typed=model.precision in _TYPED and dla is None and (release is None or release.least_tensorrt_major >= TYPED_SINCE),
+        strongly_typed=model.precision in _TYPED and dla is None and tensorrt_major_of(target.release_name) >= TYPED_SINCE,
         tf32=model.precision != "fp32",
         workspace_bytes=build.max_workspace_size,
         optimization_level=None if build.builder_optimization_level == _USUAL_LEVEL else build.builder_optimization_level,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.known_issues import issues_of
-from tritongen.releases import RELEASES, Release, find_release, same_version
+from tritongen.releases import RELEASES, Release, find_release, same_version, tensorrt_text_of
 from tritongen.spec import LoadedSpec, ModelSpec
 
 
@@ -22,7 +22,8 @@ def release_findings(loaded: LoadedSpec) -> Iterator[Diagnostic]:
     if release is None:
         yield Diagnostic(
             "TG115",
-            f"release {name} is not known to this version of tritongen; nothing about it was checked",
+            f"release {name} is not known to this version of tritongen; its TensorRT is taken to be {tensorrt_text_of(name)},"
+            " and nothing else about it was checked",
             place,
             hint=f"the releases from {RELEASES[0].name} to {RELEASES[-1].name} are known; check the number",
             severity=Severity.WARNING,

@@ -62,6 +62,8 @@ def test_a_version_that_is_not_known_exactly_is_said_so():
         ("fp16", "25.08", "FP16"),
         ("int8", "26.05", "INT8"),
         *((precision, "26.08", None) for precision in ("fp32", "tf32", "fp16", "bf16", "int8")),
+        ("fp16", "23.10", "FP16"),
+        ("bf16", "31.01", None),
     ],
 )
 def test_the_accelerator_is_told_of_a_precision_where_its_tensorrt_heeds_one(precision, release, mode):
@@ -83,6 +85,36 @@ def test_it_is_written_where_the_precision_or_the_file_may_have_it(precision, re
     outcome = compiled(f"{PLAN}\nprecision: {precision}\ninstances: {{kind: gpu, dla: 1}}", top=at(release))
     assert outcome.config.instance_group[0].secondary_devices[0].device_id == 1
     assert [found.code for found in outcome.found if found.location.path == "instances.0.dla"] == codes
+
+
+def test_one_in_an_overlay_is_judged_like_one_in_instances():
+    groups = "config: {instance_group: [{kind: KIND_GPU}, {kind: KIND_GPU, secondary_devices: [{kind: KIND_NVDLA, device_id: 7}]}]}"
+    key, said = "config.instance_group.1.secondary_devices", []
+    for keys in (f"{PLAN}\nprecision: bf16", f"{PLAN}\nprecision: fp16", "precision: fp32"):
+        outcome = compiled(f"{keys}\n{groups}", top=at("25.08"))
+        said.append([(found.code, found.message) for found in outcome.found if found.location.path == key])
+    none_there = ("TG127", "there is most likely no deep learning accelerator 7: Jetson and Drive have 2, numbers 0 and 1")
+    assert said == [
+        [("TG117", "secondary_devices has no effect with precision: bf16"), none_there],
+        [none_there],
+        [("TG117", "secondary_devices has no effect with backend: onnxruntime"), none_there],
+    ]
+    newer = compiled(f"{PLAN}\n{groups}", top=at("26.08"))
+    assert "computes in FP16 and INT8 only" in newer.only("TG112").message
+    assert newer.only("TG112").location.path == key
+    fallback = compiled(f"{PLAN}\nprecision: fp16\ntensorrt: {{build: {{gpu_fallback: false}}}}\n{groups}", top=at("25.08"))
+    assert "TG117" not in fallback.codes
+
+
+def test_a_release_newer_than_the_table_is_judged_as_the_script_builds_for_it():
+    """That takes its TensorRT to be that of the newest release that is known, 11 or later."""
+    found = compiled(f"{PLAN}\nprecision: bf16", top=at("31.01")).only("TG112")
+    assert "release 31.01 has TensorRT 11.2.1 or newer, which takes precision from the model's own types" in found.message
+    outcome = compiled(f"{PLAN}\nprecision: fp32\ninstances: {{kind: gpu, dla: 1}}", top=at("31.01"))
+    assert outcome.codes == ["TG112"]
+    assert outcome.config.instance_group[0].secondary_devices[0].device_id == 1
+    tactics = f"{ACCELERATOR}\nonnxruntime: {{tensorrt: {{tactic_sources: {{cudnn: false}}}}}}"
+    assert compiled(tactics, top=at("31.01")).only("TG117").message.endswith("TensorRT 11.2.1 or newer of release 31.01")
 
 
 @pytest.mark.parametrize(("profiles", "words"), [("[3]", "not 3"), ("[0, 1, 2]", "not 1, 2")])
