@@ -176,7 +176,7 @@ check_release() {
     fi
     is_of_release && return
     give_up 3 "this is TensorRT $tensorrt, and $IMAGE, which will load the plans, has $RELEASE_WORDS: it loads none that another built;" \
-        "a -trtllm image of the same release has an older one. Run this script in $IMAGE; ANY_RELEASE=1 builds all the same"
+        "a -trtllm image of the same release has another one. Run this script in $IMAGE; ANY_RELEASE=1 builds all the same"
 }
 
 # Whether the release's -py3 image has this TensorRT, as far as that is known: of the image itself the last number may be another than NVIDIA announced.
