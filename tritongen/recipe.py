@@ -256,9 +256,16 @@ def _contradictions(recipes: Sequence[PlanRecipe]) -> Iterator[str]:
         if len({plan.name for plan in recipe.plans}) < len(recipe.plans):
             yield f"{where} names a plan twice"
         for number, profile in enumerate(recipe.profiles):
+            if _ranks(profile) != _ranks(recipe.profiles[0]):
+                yield f"{where}, profile {number}, has other inputs than profile 0"
             for name, span in [*profile.shapes.items(), *profile.values.items()]:
                 if problem := _disorder(span, least=0 if name in profile.shapes else None):
                     yield f"{where}, profile {number}, input {name!r}: {problem}"
+
+
+def _ranks(profile: Profile) -> dict[str, int]:
+    """How many sizes, or values, a profile states of each input."""
+    return {name: len(span.minimum) for name, span in [*profile.shapes.items(), *profile.values.items()]}
 
 
 def _disorder(span: Span, *, least: int | None) -> str:

@@ -14,7 +14,8 @@ its place:
 with `beside` the codes of advice that any such tree gets, whatever the case is about; `not_live` says why the embedded server cannot be asked about it. An
 empty folder is kept by a file named `.keep`, which is not copied.
 `NAME.plan.txt` is a plan: `ftrt 10.13.2.6`, the tag and the version in its header. `recipes.json.txt` holds a list of what differs from a recipe of
-`model.onnx` for the plan `model.plan` of version 1, `NAME.manifest.json.txt` what differs from the manifest of the plan whose path, from here, is its `of`.
+`model.onnx` for the plan `model.plan` of version 1, with one profile for batches of x up to 8x64, `NAME.manifest.json.txt` what differs from the manifest of
+the plan whose path, from here, is its `of`.
 `NAME.py.txt` becomes NAME.py; so tools that look after the Python of this project leave it alone.
 `NAME.link` becomes a symbolic link NAME to the path that is its text, `NAME.bytes` a file NAME of that many zero bytes,
 `NAME.fifo` a pipe NAME.
@@ -34,7 +35,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tritongen import dtypes
 from tritongen.manifest import Builder, make_manifest, print_manifest
-from tritongen.recipe import PlanFile, PlanRecipe, print_recipes
+from tritongen.recipe import PlanFile, PlanRecipe, Profile, Span, print_recipes
 from tritongen.releases import find_release
 from tritongen.repository import file_sha256
 from tritongen.rules.context import ServerFacts
@@ -89,7 +90,9 @@ def _build_plans(source: Path, target: Path) -> None:
 def _recipe(given: dict[str, object]) -> PlanRecipe:
     onnx = PurePosixPath("model.onnx")
     plans = tuple(PlanFile(*plan) for plan in given.pop("plans", [["model.plan"]]))
-    return PlanRecipe(**{"model": "m", "version": 1, "onnx": onnx, "files": {onnx: "ab" * 32}, "release": "25.08", "plans": plans, **given})
+    profile = Profile({"x": Span((1, 64), (8, 64), (8, 64))})
+    usual = {"model": "m", "version": 1, "onnx": onnx, "files": {onnx: "ab" * 32}, "release": "25.08", "plans": plans, "profiles": (profile,)}
+    return PlanRecipe(**{**usual, **given})
 
 
 def repositories(source: Path, root: Path) -> list[Path]:

@@ -114,6 +114,7 @@ NOT_SHOWN = {
     "TG355": "a deep-learning accelerator of Jetson",
     "TG358": "about TensorRT plans",
     "TG357": "about TensorRT plans",
+    "TG365": "about TensorRT plans",
     "TG361": "an ONNX Runtime of releases before 24.10",
     "TG393": "the embedded server has no vllm backend",
     "TG394": "the embedded server has no vllm backend",

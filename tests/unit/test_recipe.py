@@ -16,7 +16,7 @@ FULL = PlanRecipe(
     plans=(PlanFile("model.plan.86", "8.6", "timing.86.cache"), PlanFile("model.plan.90", "9.0", "timing.90.cache")),
     onnx=PurePosixPath("3/model.onnx"),
     files={PurePosixPath("3/model.onnx"): "ab" * 32, PurePosixPath("3/weights é.bin"): "cd" * 32},
-    profiles=(Profile({"x y": Span((1, 3), (4, 3), (8, 3))}, {"size": Span((1,), (2,), (3,))}), Profile({"x y": Span((1, 3), (8, 3), (8, 3))})),
+    profiles=tuple(Profile({"x y": Span((1, 3), (usual, 3), (8, 3))}, {"size": Span((1,), (2,), (3,))}) for usual in (4, 8)),
     precision="fp16",
     workspace_bytes=1 << 30,
     optimization_level=5,
@@ -131,6 +131,8 @@ def test_no_value_of_a_recipe_is_taken_unseen(key: str) -> None:
         {"profiles": (Profile({"x": Span((1,), (1, 2), (1,))}),)},
         {"profiles": (Profile({"x": Span((-1,), (1,), (1,))}),)},
         {"profiles": (Profile({"x": Span((1,), (1,), (1 << 63,))}),)},
+        {"profiles": (Profile({"x": Span((1,), (1,), (1,))}), Profile({"y": Span((1,), (1,), (1,))}))},
+        {"profiles": (Profile({"x": Span((1,), (1,), (1,))}), Profile({"x": Span((1, 1), (1, 1), (1, 1))}))},
         {"version": 1 << 63},
     ],
 )

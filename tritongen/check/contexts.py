@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tritongen.check.plans import built_plans
+from tritongen.check.plans import with_plans
 from tritongen.errors import ModelFileError
 from tritongen.modelconfig.reading import ReadConfig, read_config, unread_config
 from tritongen.repository.scan import CONFIG_NAME, ModelFolder
@@ -80,7 +80,7 @@ def model_context(folder: ModelFolder, server: ServerFacts) -> tuple[ModelContex
     context = ModelContext(folder.name, config, folder.config is not None, server, read.locate, folder, text=text, parses=parses)
     context = dataclasses.replace(context, absent=_absent(folder, config))
     if context.is_plan:
-        return dataclasses.replace(context, plans=built_plans(context)), read
+        return with_plans(context), read
     look = _LOOKS.get(context.resolved.backend)
     if look is None:
         return context, read

@@ -17,13 +17,12 @@ from tritongen.rules.rule import Key
 from tritongen.signature.modelfile import HEAD_BYTES, opened
 
 
-def built_plans(context: ModelContext) -> dict[str, BuiltPlan]:
-    """The files that a model's config names as plans and that can be read, by path in its folder; none for other models.
+def with_plans(context: ModelContext) -> ModelContext:
+    """The context of a model that is a plan, with its plans and recipes.
 
-    Those of every version that Triton would load: the file for all GPUs, and each for GPUs of some compute capability.
+    They are those of every version that Triton would load: of the file for all GPUs, and of each for GPUs of some compute capability.
     """
-    if context.folder is None or not context.is_plan:
-        return {}
+    assert context.folder is not None
     root = context.folder.path.parent.resolve()
     # Nothing lies beside a repository that is the root of the disk.
     artifacts = artifacts_beside(root) / context.folder.name if root.name else None
@@ -38,7 +37,8 @@ def built_plans(context: ModelContext) -> dict[str, BuiltPlan]:
                 if artifacts is not None:
                     plan = _described(plan, context.folder.path / version / name, artifacts, (number, name), recipes, problem)
                 found[f"{version}/{name}"] = plan
-    return found
+    asked = [recipe for recipe in recipes if recipe.version in context.versions.loaded and any(plan.name in keys for plan in recipe.plans)]
+    return dataclasses.replace(context, plans=found, recipes=tuple(sorted(asked, key=lambda recipe: recipe.version)))
 
 
 def _names(context: ModelContext) -> dict[str, Key]:

@@ -85,7 +85,8 @@ def _context(entry: Entry, files: Mapping[int, ProvenFile], release: Release | N
     folder = ModelFolder(entry.name, Path(entry.name), facts, text.content)
     is_onnx = read.config.backend == "onnxruntime"
     served = {version: ModelFile(file.signature, refine=file.as_loaded) for version, file in files.items()} if is_onnx else {}
-    return ModelContext(entry.name, read.config, True, ServerFacts(release, auto_complete=False), read.locate, folder, served, text.content)
+    server = ServerFacts(release, auto_complete=False)
+    return ModelContext(entry.name, read.config, True, server, read.locate, folder, served, text.content, recipes=entry.recipes)
 
 
 def _as_proven(signature: Signature, proof: Proof) -> Signature | None:

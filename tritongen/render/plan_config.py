@@ -6,8 +6,7 @@ takes the first profile for a request that none fits.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritongen.recipe import Profile
@@ -15,11 +14,9 @@ from tritongen.render.findings import Findings
 from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
+from tritongen.rules.plan_ranges import Ranges, lie_in, listed_profiles, plan_dims, range_of, ranges_text, row_ranges, used_profiles
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
-
-Ranges = Sequence[tuple[int, int]]
-"""The least and the most of each dimension of an input, without that of the batch."""
 
 
 def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Sequence[Profile], sizes: Mapping[str, Sizes], findings: Findings) -> None:
@@ -35,8 +32,7 @@ def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Se
         return
     _check_numbers(config, model, max(len(profiles), 1), findings)
     inputs = {tensor.name: tensor for tensor in signature.inputs}
-    groups = [[number for number in _numbers(group) if number < len(profiles)] or [0] for group in config.instance_group] or [[0]]
-    used = sorted({number for numbers in groups for number in numbers})
+    used = used_profiles(config, len(profiles))
     ranges = {name: [_ranges(tensor, profiles, number, batched=config.max_batch_size > 0) for number in used] for name, tensor in inputs.items()}
     _check_inputs(config, model, ranges, findings)
     if OVERLAID in model.config:
@@ -69,15 +65,10 @@ def _device(dla: int | None) -> str:
     return "the GPU alone" if dla is None else f"deep learning accelerator {dla}"
 
 
-def _numbers(group: Any) -> Iterator[int]:
-    """The profiles that a group lists, as Triton reads them: the number at the beginning of each text. What is none is another finding's."""
-    return (int(found[1]) for profile in group.profile if (found := re.match(r"\s*\+?(\d+)", profile)))
-
-
 def _check_numbers(config: Any, model: ModelSpec, count: int, findings: Findings) -> None:
     """Say where copies are to use profiles that the plan has not. `count`: how many it has."""
     for index, group in enumerate(config.instance_group):
-        if others := [profile for profile in _numbers(group) if profile >= count]:
+        if others := [profile for profile in listed_profiles(group) if profile >= count]:
             has = "one profile, number 0," if count == 1 else f"{count} profiles, numbers 0 to {count - 1},"
             findings.error(
                 "TG122",
@@ -90,22 +81,20 @@ def _check_numbers(config: Any, model: ModelSpec, count: int, findings: Findings
 
 def _ranges(tensor: TensorSpec, profiles: Sequence[Profile], number: int, *, batched: bool) -> Ranges:
     span = profiles[number].shapes.get(tensor.name) if profiles else None
-    whole = [*zip(span.minimum, span.maximum, strict=True)] if span is not None else [(dim, dim) for dim in tensor.dims]
-    # A tensor that is nothing but the batch dimension, or a scalar, is one element in a config.
-    return whole[1 if batched else 0 :] or [(1, 1)]
+    return row_ranges(range_of(span) if span is not None else [(dim, dim) for dim in tensor.dims], batched=batched)
 
 
 def _check_inputs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[Ranges]], findings: Findings) -> None:
     """Say where dims of an input, which only an overlay can have changed, lie outside a profile that some copy uses."""
     for index, tensor in enumerate(config.input):
-        dims = list(tensor.reshape.shape) or [1] if tensor.HasField("reshape") else list(tensor.dims)
-        outside = [each for each in ranges.get(tensor.name, ()) if not _lie_in(dims, each)]
+        dims = plan_dims(tensor)
+        outside = [each for each in ranges.get(tensor.name, ()) if not lie_in(dims, each)]
         if outside:
             laid = [entry.get("name") for entry in model.config.get("input", ())]
             findings.error(
                 "TG186",
                 ("config", "input", laid.index(tensor.name), "dims") if tensor.name in laid else ("config", "input", index),
-                f"input '{tensor.name}' has the dims {dims}, and the plan takes {_written(outside[0])}",
+                f"input '{tensor.name}' has the dims {dims}, and the plan takes {ranges_text(outside[0])}",
                 consequence="Triton refuses to load the model",
                 hint="write dims that the plan takes, or change shapes, which the plan's profiles are made from",
             )
@@ -117,20 +106,11 @@ def _check_samples(config: Any, ranges: Mapping[str, Sequence[Ranges]], findings
     for index, sample in enumerate(config.model_warmup):
         for name in sorted(sample.inputs.keys() & ranges.keys() - reshaped):
             dims = list(sample.inputs[name].dims)
-            if not any(_lie_in(dims, each) for each in ranges[name]):
+            if not any(lie_in(dims, each) for each in ranges[name]):
                 findings.error(
                     "TG186",
                     ("config", OVERLAID, index, "inputs", name),
-                    f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(_written, ranges[name]))}",
+                    f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges[name]))}",
                     consequence="the sample fails while the model is loaded, and Triton refuses the model",
                     hint="give it sizes that the plan takes, or widen shapes",
                 )
-
-
-def _lie_in(dims: Sequence[int], ranges: Ranges) -> bool:
-    """Whether dims are possible sizes; a variable one (-1) always is."""
-    return len(dims) == len(ranges) and all(dim == -1 or low <= dim <= high for dim, (low, high) in zip(dims, ranges, strict=True))
-
-
-def _written(ranges: Ranges) -> str:
-    return f"[{', '.join(str(low) if low == high else f'{low} to {high}' for low, high in ranges)}]"

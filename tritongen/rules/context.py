@@ -106,6 +106,7 @@ class ModelContext:
         absent: paths outside the model's folder that the config names, and where nothing is.
         parses: whether Triton can read config.pbtxt as one; False also where it was not read, so that it is not known.
         plans: TensorRT plans that the config names and that are there, by path in the model's folder; empty for other models.
+        recipes: how plans that the config names should be built, there or not, by ascending version; empty where that is not known.
     """
 
     name: str
@@ -119,6 +120,7 @@ class ModelContext:
     parses: bool = True
     absent: frozenset[str] = frozenset()
     plans: Mapping[str, BuiltPlan] = field(default_factory=dict)
+    recipes: tuple[PlanRecipe, ...] = ()
 
     @cached_property
     def resolved(self) -> Resolved:

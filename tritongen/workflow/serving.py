@@ -17,7 +17,7 @@ from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.releases import find_release
 from tritongen.render.precision import is_converted
 from tritongen.repository import apply_plan
-from tritongen.rules import ServerFacts, built_plans
+from tritongen.rules import ServerFacts, built_plans, plan_profiles
 from tritongen.server import EmbeddedServer, ServerOptions, start
 from tritongen.server.options import LeftOut, with_server
 from tritongen.server.policies import this_host
@@ -41,6 +41,9 @@ _OTHER_FILES = {
     ".plan": ("this is a TensorRT plan", "give the folder of the model repository that it lies in"),
 }
 """By suffix, files that are no spec and are tried all the same: what they are, and what to serve in their place."""
+
+_OF_PLANS = (*built_plans.RULES, *plan_profiles.RULES)
+"""Rules about plans that another server loads."""
 
 
 @contextlib.contextmanager
@@ -91,10 +94,10 @@ def stale_plans(repository: Path, release: str | None) -> tuple[Diagnostic, ...]
     """
     facts = ServerFacts(find_release(release) if release else None)
     try:
-        found = evaluate_path(repository, facts, built_plans.RULES)
+        found = evaluate_path(repository, facts, _OF_PLANS)
     except OSError:
         return ()
-    codes = {rule.code for rule in built_plans.RULES}
+    codes = {rule.code for rule in _OF_PLANS}
     return tuple(
         dataclasses.replace(finding, severity=Severity.WARNING, consequence=f"its source ONNX is served here; with the plan, {finding.consequence}")
         for finding in found

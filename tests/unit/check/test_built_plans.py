@@ -8,7 +8,7 @@ import pytest
 from tritongen.check.engine import CheckOptions, check
 from tritongen.check.targets import find_targets
 from tritongen.manifest import Builder, make_manifest, manifest_path, print_manifest
-from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, print_recipes
+from tritongen.recipe import RECIPES, PlanFile, PlanRecipe, Profile, Span, print_recipes
 from tritongen.releases import find_release
 from tritongen.repository import file_sha256
 from tritongen.rules import ServerFacts
@@ -21,7 +21,8 @@ output { name: "y" data_type: TYPE_FP32 dims: [ 16 ] }
 instance_group { kind: KIND_GPU }
 """
 HEADER = b"ftrt" + bytes(20) + bytes((10, 3, 0, 26)) + b"rest"
-RECIPE = PlanRecipe("m", 1, (PlanFile("model.plan"),), Path("model.onnx"), {Path("model.onnx"): "ab" * 32}, release="25.08")
+PROFILE = Profile({"x": Span((1, 64), (8, 64), (8, 64))})
+RECIPE = PlanRecipe("m", 1, (PlanFile("model.plan"),), Path("model.onnx"), {Path("model.onnx"): "ab" * 32}, (PROFILE,), release="25.08")
 
 
 @pytest.fixture

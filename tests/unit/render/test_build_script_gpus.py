@@ -160,7 +160,11 @@ def test_the_chosen_gpus_are_those_that_are_asked_about(site):
         ("10.13.3.9", {"NVIDIA_TRITON_SERVER_VERSION": "25.09"}, "this is release 25.09, and release 25.08 will load the plans"),
         # The -trtllm image of the same month.
         ("10.11.0.33", {"NVIDIA_TRITON_SERVER_VERSION": "25.08"}, "this is TensorRT 10.11.0.33, and nvcr.io/nvidia/tritonserver:25.08-py3, which will load"),
-        ("10.14.1.48", {"NVIDIA_TRITON_SERVER_VERSION": "25.08"}, "has 10.13.2.6: it loads none that another built; a -trtllm image of the same release has another"),
+        (
+            "10.14.1.48",
+            {"NVIDIA_TRITON_SERVER_VERSION": "25.08"},
+            "has 10.13.2.6: it loads none that another built; a -trtllm image of the same release has another",
+        ),
     ],
 )
 def test_another_tensorrt_than_that_of_the_release_is_refused(site, version, environment, words):

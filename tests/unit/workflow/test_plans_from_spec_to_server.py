@@ -50,7 +50,7 @@ def render(site, **spec):
 
 def said(site):
     found = check(find_targets([site.repository]), CheckOptions(ServerFacts(auto_complete=False)))
-    return {finding.diagnostic.code: finding.diagnostic for finding in found if finding.diagnostic.code.startswith("TG35")}
+    return {finding.diagnostic.code: finding.diagnostic for finding in found if finding.diagnostic.code.startswith(("TG35", "TG365"))}
 
 
 def test_a_plan_is_built_kept_found_stale_and_built_again(site):
@@ -103,6 +103,27 @@ def test_each_gpu_gets_its_plan_on_its_machine_and_the_repository_goes_round(sit
     swapped[0].write_bytes(second)
     swapped[1].write_bytes(first)
     assert "is not the file that was built" in said(site)["TG359"].message
+
+
+def test_a_config_that_was_edited_after_the_render_is_held_against_the_profiles(site):
+    render(site, more="tensorrt: {cuda_graphs: true, profiles: [{batch: 1}, {batch: 8}]}")
+    assert set(said(site)) == {"TG351"}
+    config = site.repository / "text/config.pbtxt"
+    config.write_text(config.read_text().replace("max_batch_size: 8", "max_batch_size: 32"))
+    assert said(site)["TG365"].message == "max_batch_size is 32, and the plan takes batches of at most 8"
+
+
+def test_an_overlay_that_leaves_sizes_to_a_profile_that_no_copy_uses_is_refused(site, tritongen):
+    nodes, ends = [helper.make_node("Tanh", ["x"], ["y"])], [[(name, TensorProto.FLOAT, ["N", "S"])] for name in ("x", "y")]
+    networks.save(site.root / "m.onnx", nodes, *ends)
+    buckets = "tensorrt: {profiles: [{shapes: {x: {min: [1], opt: [8], max: [16]}}}, {shapes: {x: {min: [17], opt: [32], max: [32]}}}]}"
+    write(site, more=f"{buckets}\n    config: {{instance_group: [{{kind: KIND_GPU, count: 1}}]}}")
+    spec = site.root / "spec.yaml"
+    spec.write_text(spec.read_text().replace("    instances: [{kind: gpu}]\n", ""))
+    refused = tritongen("render", spec, "--dry-run")
+    assert refused.code == 2
+    assert "error TG365 (model text): instance group 1 lists no profile, and of the 2 profiles of the plan it then uses number 0 alone" in refused.err
+    assert "requests of sizes that only another profile takes fail" in refused.err
 
 
 def test_a_repository_without_plans_has_no_script_any_more(site, tritongen):

@@ -1,0 +1,147 @@
+"""Rules: a plan's config, held against the profiles that the plan is built with. Part of the family of plans.
+
+A render writes both from one decision; this finds what was edited since. Profiles stand in the recipes beside the repository, so that nothing is known of
+plans that tritongen did not build, nor of inputs without a variable dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tritongen.recipe import Profile
+from tritongen.rules.context import ModelContext
+from tritongen.rules.plan_ranges import Ranges, lie_in, listed_profiles, plan_dims, range_of, ranges_text, row_ranges, used_profiles
+from tritongen.rules.rule import Consequence, Finding, Key, Rule
+
+_SOURCE = "tensorrt_backend/src"
+_AGAIN = "change the spec, render it and build the plan again"
+
+
+def _outside(context: ModelContext) -> Iterator[Finding]:
+    """What the config asks for of the plan of each version, once where they have the same profiles."""
+    found: dict[Finding, None] = {}
+    for recipe in context.recipes:
+        found |= dict.fromkeys(_judged(context, recipe.profiles))
+    yield from found
+
+
+def _judged(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
+    config = context.config
+    yield from _numbers(config, max(len(profiles), 1))
+    if not profiles:
+        if config.max_batch_size > 0:
+            message = f"max_batch_size is {config.max_batch_size}, and no input of the plan has a variable size, that of the batch neither"
+            yield Finding(message, ("max_batch_size",), f"write max_batch_size: 0 with full dims; or {_AGAIN}")
+        return
+    used = [profiles[number] for number in used_profiles(config, len(profiles))]
+    yield from _unlisted(config, profiles)
+    if config.max_batch_size > 0:
+        yield from _batch(context, used)
+    yield from _dims(config, used)
+    yield from _graphs(config, used)
+    yield from _samples(config, used)
+
+
+def _numbers(config: Any, count: int) -> Iterator[Finding]:
+    """Profiles that the plan has not. `count`: how many it has."""
+    for index, group in enumerate(config.instance_group):
+        if others := [number for number in listed_profiles(group) if number >= count]:
+            has = "one profile, number 0," if count == 1 else f"{count} profiles, numbers 0 to {count - 1},"
+            message = f"instance group {index + 1} uses the profile {', '.join(map(str, others))}, and the plan has {has} and no other"
+            yield Finding(message, ("instance_group", index, "profile"), f"remove it here; or describe it in tensorrt: {{profiles: [...]}}: {_AGAIN}")
+
+
+def _unlisted(config: Any, profiles: Sequence[Profile]) -> Iterator[Finding]:
+    """Groups that list no profile of a plan with several, of which they use the first alone."""
+    if len(profiles) == 1:
+        return
+    within = all(_lies_within(profile, profiles[0]) for profile in profiles)
+    listed = ", ".join(f'"{number}"' for number in range(len(profiles)))
+    for index, group in enumerate(config.instance_group):
+        if not group.profile:
+            message = f"instance group {index + 1} lists no profile, and of the {len(profiles)} profiles of the plan it then uses number 0 alone"
+            follows = "every batch runs by the kernels of profile 0" if within else "requests of sizes that only another profile takes fail"
+            key: Key = ("instance_group", index)
+            yield Finding(message, key, f"write `profile: [{listed}]`", consequence=Consequence.SLOW if within else Consequence.FAILS, follows=follows)
+
+
+def _lies_within(profile: Profile, other: Profile) -> bool:
+    return all(
+        least <= low and high <= most
+        for name, span in profile.shapes.items()
+        for (low, high), (least, most) in zip(range_of(span), range_of(other.shapes[name]), strict=True)
+    )
+
+
+def _batch(context: ModelContext, used: Sequence[Profile]) -> Iterator[Finding]:
+    """A batch that is larger than every profile takes; the smallest maximum of its inputs is a profile's."""
+    size, most = context.config.max_batch_size, max(min((span.maximum[0] for span in profile.shapes.values() if span.maximum), default=0) for profile in used)
+    if size > most > 0:
+        consequence, follows = None, ""
+        if not context.server.auto_complete:
+            consequence, follows = Consequence.IGNORED, f"Triton takes {most} in its place"
+        message = f"max_batch_size is {size}, and the plan takes batches of at most {most}"
+        yield Finding(message, ("max_batch_size",), f"write max_batch_size: {most}; or, for more, {_AGAIN}", consequence=consequence, follows=follows)
+
+
+def _ranges(name: str, used: Sequence[Profile], *, batched: bool) -> list[Ranges]:
+    """What each profile takes of an input, as a config has its dims; empty for one that has no variable dimension."""
+    return [row_ranges(range_of(profile.shapes[name]), batched=batched) for profile in used if name in profile.shapes]
+
+
+def _dims(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
+    for index, tensor in enumerate(config.input):
+        dims = plan_dims(tensor)
+        ranges = [] if tensor.allow_ragged_batch else _ranges(tensor.name, used, batched=config.max_batch_size > 0)
+        if outside := [each for each in ranges if not lie_in(dims, each)]:
+            message = f"input '{tensor.name}' has the dims {dims}, and the plan takes {ranges_text(outside[0])}"
+            yield Finding(message, ("input", index, "dims"), f"write dims that the plan takes; or {_AGAIN}")
+
+
+def _graphs(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
+    """Sizes for which no profile can have a CUDA graph. Batches above max_batch_size are another rule's."""
+    for index, spec in enumerate(config.optimization.cuda.graph_spec):
+        for name in sorted(spec.input):
+            dims = list(spec.input[name].dim)
+            ranges = _ranges(name, used, batched=config.max_batch_size > 0)
+            if ranges and not any(lie_in(dims, each) for each in ranges):
+                yield Finding(
+                    f"graph_spec {index + 1} gives input '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}",
+                    ("optimization", "cuda", "graph_spec", index, "input", name),
+                    f"write sizes that the plan takes; or {_AGAIN}",
+                    consequence=Consequence.IGNORED,
+                    follows="Triton writes an error to its log and makes no such graph; kernels are launched one by one",
+                )
+
+
+def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
+    reshaped = {tensor.name for tensor in config.input if tensor.HasField("reshape")}
+    for index, sample in enumerate(config.model_warmup):
+        for name in sorted(sample.inputs.keys() - reshaped):
+            dims = list(sample.inputs[name].dims)
+            ranges = _ranges(name, used, batched=config.max_batch_size > 0)
+            if ranges and not any(lie_in(dims, each) for each in ranges):
+                yield Finding(
+                    f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}",
+                    ("model_warmup", index, "inputs", name),
+                    f"give it sizes that the plan takes; or {_AGAIN}",
+                    follows="the sample fails while the model is loaded, and Triton refuses the model",
+                )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "TG365",
+        "config-beyond-the-profiles",
+        Consequence.REFUSED,
+        "A plan's config keeps within the profiles that the plan is built with.",
+        f"Profiles are built into a plan, and no config changes them: Triton refuses profile numbers, dims and batches that the plan has not ({_SOURCE}/"
+        "instance_state.cc and model_state.cc), makes no CUDA graphs outside of its profiles, and uses profile 0 alone where a group lists none. The profiles "
+        "stand in recipes.json, in <repository>.artifacts, where a render left them.",
+        'platform: "tensorrt_plan"\nmax_batch_size: 16   # recipes.json: x 1x64 to 8x64',
+        'platform: "tensorrt_plan"\nmax_batch_size: 8   # recipes.json: x 1x64 to 8x64',
+        _outside,
+        needs=frozenset({"folder", "config"}),
+    ),
+)
