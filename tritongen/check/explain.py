@@ -33,6 +33,7 @@ _FAMILIES = (
     ("TG34", "ONNX models"),
     ("TG35", "TensorRT plans"),
     ("TG365", "Profiles of TensorRT plans"),
+    ("TG366", "Profiles of TensorRT plans"),
     ("TG36", "Releases"),
     ("TG37", "Performance"),
     ("TG38", "Security"),

@@ -6,27 +6,34 @@ plans that tritongen did not build, nor of inputs without a variable dimension.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tritongen.recipe import Profile
 from tritongen.rules.context import ModelContext
-from tritongen.rules.plan_ranges import Ranges, lie_in, listed_profiles, plan_dims, range_of, ranges_text, row_ranges, used_profiles
+from tritongen.rules.plan_ranges import Ranges, lie_in, listed_profiles, plan_dims, range_of, ranges_text, row_ranges, takes, used_profiles
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _SOURCE = "tensorrt_backend/src"
+_NEEDS = frozenset({"folder", "config"})
 _AGAIN = "change the spec, render it and build the plan again"
+_UNCAPTURED = "Triton logs that it captures no graph, and launches kernel by kernel"
 
 
-def _outside(context: ModelContext) -> Iterator[Finding]:
-    """What the config asks for of the plan of each version, once where they have the same profiles."""
-    found: dict[Finding, None] = {}
-    for recipe in context.recipes:
-        found |= dict.fromkeys(_judged(context, recipe.profiles))
-    yield from found
+_Judge = Callable[[ModelContext, Sequence[Profile]], Iterable[Finding]]
+"""What a config asks for of a plan with these profiles and has not."""
 
 
-def _judged(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
+def _of_each(judge: _Judge) -> Callable[[ModelContext], Iterable[Finding]]:
+    """The same of the plan of each version, once where they have the same profiles."""
+
+    def check(context: ModelContext) -> Iterable[Finding]:
+        return dict.fromkeys(finding for recipe in context.recipes for finding in judge(context, recipe.profiles))
+
+    return check
+
+
+def _outside(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
     config = context.config
     yield from _numbers(config, max(len(profiles), 1))
     if not profiles:
@@ -39,7 +46,6 @@ def _judged(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Find
     if config.max_batch_size > 0:
         yield from _batch(context, used)
     yield from _dims(config, used)
-    yield from _graphs(config, used)
     yield from _samples(config, used)
 
 
@@ -85,34 +91,18 @@ def _batch(context: ModelContext, used: Sequence[Profile]) -> Iterator[Finding]:
         yield Finding(message, ("max_batch_size",), f"write max_batch_size: {most}; or, for more, {_AGAIN}", consequence=consequence, follows=follows)
 
 
-def _ranges(name: str, used: Sequence[Profile], *, batched: bool) -> list[Ranges]:
-    """What each profile takes of an input, as a config has its dims; empty for one that has no variable dimension."""
-    return [row_ranges(range_of(profile.shapes[name]), batched=batched) for profile in used if name in profile.shapes]
+def _taken(config: Any, used: Sequence[Profile]) -> list[Mapping[str, Ranges]]:
+    """What each profile takes of every input that has a variable dimension, as a config has its dims."""
+    return [{name: row_ranges(range_of(span), batched=config.max_batch_size > 0) for name, span in profile.shapes.items()} for profile in used]
 
 
 def _dims(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
     for index, tensor in enumerate(config.input):
         dims = plan_dims(tensor)
-        ranges = [] if tensor.allow_ragged_batch else _ranges(tensor.name, used, batched=config.max_batch_size > 0)
+        ranges = [taken[tensor.name] for taken in _taken(config, used) if tensor.name in taken and not tensor.allow_ragged_batch]
         if outside := [each for each in ranges if not lie_in(dims, each)]:
             message = f"input '{tensor.name}' has the dims {dims}, and the plan takes {ranges_text(outside[0])}"
             yield Finding(message, ("input", index, "dims"), f"write dims that the plan takes; or {_AGAIN}")
-
-
-def _graphs(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
-    """Sizes for which no profile can have a CUDA graph. Batches above max_batch_size are another rule's."""
-    for index, spec in enumerate(config.optimization.cuda.graph_spec):
-        for name in sorted(spec.input):
-            dims = list(spec.input[name].dim)
-            ranges = _ranges(name, used, batched=config.max_batch_size > 0)
-            if ranges and not any(lie_in(dims, each) for each in ranges):
-                yield Finding(
-                    f"graph_spec {index + 1} gives input '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}",
-                    ("optimization", "cuda", "graph_spec", index, "input", name),
-                    f"write sizes that the plan takes; or {_AGAIN}",
-                    consequence=Consequence.IGNORED,
-                    follows="Triton writes an error to its log and makes no such graph; kernels are launched one by one",
-                )
 
 
 def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
@@ -120,7 +110,7 @@ def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
     for index, sample in enumerate(config.model_warmup):
         for name in sorted(sample.inputs.keys() - reshaped):
             dims = list(sample.inputs[name].dims)
-            ranges = _ranges(name, used, batched=config.max_batch_size > 0)
+            ranges = [taken[name] for taken in _taken(config, used) if name in taken]
             if ranges and not any(lie_in(dims, each) for each in ranges):
                 yield Finding(
                     f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}",
@@ -130,6 +120,30 @@ def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
                 )
 
 
+def _graphs(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
+    """CUDA graphs of sizes that no profile takes. One without sizes has those that its profile is tuned for; batches are another rule's."""
+    config = context.config
+    if not (config.optimization.cuda.graphs and profiles):
+        return
+    key: Key = ("optimization", "cuda")
+    if values := profiles[0].values:
+        message = f"the plan has shape tensors, {', '.join(map(repr, values))}, and Triton captures no CUDA graph of such a plan"
+        yield Finding(message, (*key, "graphs"), "remove cuda", follows=_UNCAPTURED)
+        return
+    by_profile = _taken(config, [profiles[number] for number in used_profiles(config, len(profiles))])
+    for index, spec in enumerate(config.optimization.cuda.graph_spec):
+        sizes = {name: list(shape.dim) for name, shape in sorted(spec.input.items())}
+        if sizes and not any(takes(taken, sizes) for taken in by_profile):
+            wanted = " or ".join(_listed({name: ranges_text(ranges) for name, ranges in taken.items()}) for taken in by_profile)
+            message = f"graph_spec {index + 1} is for {_listed(sizes)}, and the plan takes {wanted}"
+            hint = f"write sizes of every input that the plan takes, or leave input out; or {_AGAIN}"
+            yield Finding(message, (*key, "graph_spec", index), hint, follows=_UNCAPTURED)
+
+
+def _listed(sizes: Mapping[str, object]) -> str:
+    return ", ".join(f"'{name}' {each}" for name, each in sizes.items())
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "TG365",
@@ -137,11 +151,25 @@ RULES: tuple[Rule, ...] = (
         Consequence.REFUSED,
         "A plan's config keeps within the profiles that the plan is built with.",
         f"Profiles are built into a plan, and no config changes them: Triton refuses profile numbers, dims and batches that the plan has not ({_SOURCE}/"
-        "instance_state.cc and model_state.cc), makes no CUDA graphs outside of its profiles, and uses profile 0 alone where a group lists none. The profiles "
-        "stand in recipes.json, in <repository>.artifacts, where a render left them.",
+        "instance_state.cc and model_state.cc), and uses profile 0 alone where a group lists none. The profiles stand in recipes.json, in "
+        "<repository>.artifacts, where a render left them.",
         'platform: "tensorrt_plan"\nmax_batch_size: 16   # recipes.json: x 1x64 to 8x64',
         'platform: "tensorrt_plan"\nmax_batch_size: 8   # recipes.json: x 1x64 to 8x64',
-        _outside,
-        needs=frozenset({"folder", "config"}),
+        _of_each(_outside),
+        needs=_NEEDS,
+    ),
+    Rule(
+        "TG366",
+        "cuda-graph-beyond-the-profiles",
+        Consequence.IGNORED,
+        "CUDA graphs of a plan have sizes that one of its profiles takes.",
+        f"Triton captures a graph while it loads the model, with a profile that takes its sizes, and logs where it cannot ({_SOURCE}/instance_state.cc, "
+        "SetCudaGraphShape); it captures none of a plan with shape tensors. The profiles stand in recipes.json, as of TG365.",
+        'platform: "tensorrt_plan"\noptimization { cuda { graphs: true graph_spec { batch_size: 8 input { key: "x" value { dim: [ 65 ] } } } } }'
+        "   # recipes.json: x 1x1 to 8x64",
+        'platform: "tensorrt_plan"\noptimization { cuda { graphs: true graph_spec { batch_size: 8 input { key: "x" value { dim: [ 64 ] } } } } }'
+        "   # recipes.json: x 1x1 to 8x64",
+        _of_each(_graphs),
+        needs=_NEEDS,
     ),
 )

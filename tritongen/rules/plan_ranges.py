@@ -7,7 +7,7 @@ uses the first profile alone where a group lists none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tritongen.recipe import Span
@@ -45,6 +45,11 @@ def plan_dims(tensor: Any) -> list[int]:
 def lie_in(dims: Sequence[int], ranges: Ranges) -> bool:
     """Whether dims are possible sizes; a variable one (-1) always is."""
     return len(dims) == len(ranges) and all(dim == -1 or low <= dim <= high for dim, (low, high) in zip(dims, ranges, strict=True))
+
+
+def takes(taken: Mapping[str, Ranges], sizes: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a profile, as the ranges of its inputs, takes a request of these sizes: those of all inputs together."""
+    return all(name in sizes and lie_in(sizes[name], ranges) for name, ranges in taken.items())
 
 
 def ranges_text(ranges: Ranges) -> str:

@@ -42,7 +42,7 @@ def said(tmp_path):
         (tmp_path / "r/m/config.pbtxt").write_text(config)
         (tmp_path / "r.artifacts/m" / RECIPES).write_text(print_recipes(recipes))
         found = [each.diagnostic for each in check(find_targets([tmp_path / "r"]), CheckOptions(ServerFacts(auto_complete=auto_complete)))]
-        return [each for each in found if each.code.startswith("TG35") or each.code == "TG365"]
+        return [each for each in found if each.code.startswith("TG35") or each.code in ("TG365", "TG366")]
 
     return ask
 
@@ -71,8 +71,8 @@ def test_what_a_render_writes_is_fine(said):
             f"{GROUP}}}\noptimization {{ cuda {{ graphs: true graph_spec {{ batch_size: 8 input {{ key: 'x' value {{ dim: [ 65 ] }} }} }} }}",
             6,
             "warning",
-            "graph_spec 1 gives input 'x' the dims [65], and the plan takes [1 to 16] or [17 to 64]",
-            "makes no such graph",
+            "graph_spec 1 is for 'x' [65], and the plan takes 'x' [1 to 16] or 'x' [17 to 64]",
+            "Triton logs that it captures no graph, and launches kernel by kernel",
         ),
         (
             GROUP,
@@ -88,7 +88,7 @@ def test_what_a_render_writes_is_fine(said):
 def test_an_edit_that_the_profiles_do_not_take_is_said_where_it_stands(said, was, now, line, severity, message, follows):
     assert CONFIG.count(was) == 1
     (found,) = said(CONFIG.replace(was, now), recipe(SHORT, LONG))
-    assert (found.code, found.location.line, found.severity.value) == ("TG365", line, severity)
+    assert (found.code, found.location.line, found.severity.value) == ("TG366" if "graph" in now else "TG365", line, severity)
     assert message in found.message
     assert follows in found.consequence
 
@@ -103,6 +103,22 @@ def test_sizes_that_every_profile_takes_may_be_stated(said):
     exact = CONFIG.replace("dims: [ -1 ] }\noutput", "dims: [ 4, 4 ] reshape { shape: [ 16 ] } }\noutput")
     graph = 'optimization { cuda { graphs: true graph_spec { batch_size: 8 input { key: "x" value { dim: [ 16 ] } } } } }\n'
     assert said(exact + graph, recipe(SHORT, ALIKE)) == []
+
+
+def test_a_graph_needs_sizes_that_one_profile_takes_together(said):
+    small, large = (Profile({name: Span((1, size), (1, size), (8, size)) for name in "xz"}) for size in (4, 8))
+    graph = "graph_spec { batch_size: 8 input { key: 'x' value { dim: [ 4 ] } } input { key: 'z' value { dim: [ 8 ] } } } graph_spec { batch_size: 1 }"
+    config = CONFIG.replace("output", 'input { name: "z" data_type: TYPE_FP32 dims: [ -1 ] }\noutput') + f"optimization {{ cuda {{ graphs: true {graph} }} }}\n"
+    (found,) = said(config, recipe(small, large))
+    assert found.message == "graph_spec 1 is for 'x' [4], 'z' [8], and the plan takes 'x' [4], 'z' [4] or 'x' [8], 'z' [8]"
+
+
+def test_a_plan_with_shape_tensors_has_no_graphs(said):
+    (found,) = said(
+        CONFIG + "optimization { cuda { graphs: true } }\n", recipe(*(Profile(each.shapes, {"size": Span((1,), (2,), (3,))}) for each in (SHORT, LONG)))
+    )
+    assert (found.code, found.location.line) == ("TG366", 6)
+    assert "the plan has shape tensors, 'size', and Triton captures no CUDA graph of such a plan" in found.message
 
 
 def test_a_group_without_a_list_is_only_slower_where_the_first_profile_takes_all(said):
