@@ -2,8 +2,8 @@
 
 `render` asks them before it writes, `check` is the tool around them. Codes by family: TG20x and TG21x syntax (the reader of configs), TG22x layout,
 TG23x backends and names, TG24x versions, TG25x tensors, TG26x batching, TG27x queues and caches, TG28x instances, TG29x accelerators, TG30x parameters,
-TG31x warmup, TG32x ensembles, TG33x sequences, TG34x ONNX models, TG35x plans, TG36x releases and profiles of plans, TG37x performance, TG38x security, TG39x Python
-and vLLM models.
+TG31x warmup, TG32x ensembles, TG33x sequences, TG34x ONNX models, TG35x plans, TG36x releases and profiles of plans, TG37x performance, TG38x security,
+TG39x Python and vLLM models.
 """
 
 from tritongen.rules import (
