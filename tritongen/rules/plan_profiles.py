@@ -11,13 +11,23 @@ from typing import Any
 
 from tritongen.recipe import Profile
 from tritongen.rules.context import ModelContext
-from tritongen.rules.plan_ranges import Ranges, lie_in, listed_profiles, plan_dims, range_of, ranges_text, row_ranges, takes, used_profiles
+from tritongen.rules.plan_ranges import (
+    UNCAPTURED,
+    Ranges,
+    lie_in,
+    listed_profiles,
+    plan_dims,
+    range_of,
+    ranges_text,
+    row_ranges,
+    uncaptured_graphs,
+    used_profiles,
+)
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _SOURCE = "tensorrt_backend/src"
 _NEEDS = frozenset({"folder", "config"})
 _AGAIN = "change the spec, render it and build the plan again"
-_UNCAPTURED = "Triton logs that it captures no graph, and launches kernel by kernel"
 
 
 _Judge = Callable[[ModelContext, Sequence[Profile]], Iterable[Finding]]
@@ -121,27 +131,13 @@ def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
 
 
 def _graphs(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
-    """CUDA graphs of sizes that no profile takes. One without sizes has those that its profile is tuned for; batches are another rule's."""
-    config = context.config
-    if not (config.optimization.cuda.graphs and profiles):
+    """CUDA graphs that cannot be captured. Batches are another rule's."""
+    if not profiles:
         return
-    key: Key = ("optimization", "cuda")
-    if values := profiles[0].values:
-        message = f"the plan has shape tensors, {', '.join(map(repr, values))}, and Triton captures no CUDA graph of such a plan"
-        yield Finding(message, (*key, "graphs"), "remove cuda", follows=_UNCAPTURED)
-        return
-    by_profile = _taken(config, [profiles[number] for number in used_profiles(config, len(profiles))])
-    for index, spec in enumerate(config.optimization.cuda.graph_spec):
-        sizes = {name: list(shape.dim) for name, shape in sorted(spec.input.items())}
-        if sizes and not any(takes(taken, sizes) for taken in by_profile):
-            wanted = " or ".join(_listed({name: ranges_text(ranges) for name, ranges in taken.items()}) for taken in by_profile)
-            message = f"graph_spec {index + 1} is for {_listed(sizes)}, and the plan takes {wanted}"
-            hint = f"write sizes of every input that the plan takes, or leave input out; or {_AGAIN}"
-            yield Finding(message, (*key, "graph_spec", index), hint, follows=_UNCAPTURED)
-
-
-def _listed(sizes: Mapping[str, object]) -> str:
-    return ", ".join(f"'{name}' {each}" for name, each in sizes.items())
+    used = [profiles[number] for number in used_profiles(context.config, len(profiles))]
+    for field, message in uncaptured_graphs(context.config.optimization.cuda, _taken(context.config, used), [*profiles[0].values]):
+        hint = f"write sizes of every input that the plan takes, or leave input out; or {_AGAIN}" if field[0] == "graph_spec" else "remove cuda"
+        yield Finding(message, ("optimization", "cuda", *field), hint, follows=UNCAPTURED)
 
 
 RULES: tuple[Rule, ...] = (

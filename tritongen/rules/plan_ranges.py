@@ -15,6 +15,9 @@ from tritongen.recipe import Span
 Ranges = Sequence[tuple[int, int]]
 """The least and the most of each dimension of an input, without that of the batch."""
 
+UNCAPTURED = "Triton logs that it captures no graph, and launches kernel by kernel"
+"""What follows where a CUDA graph cannot be captured."""
+
 
 def listed_profiles(group: Any) -> Iterator[int]:
     """The profiles that an instance group lists, as Triton reads them: the number at the beginning of each text. What is none is another finding's."""
@@ -47,11 +50,31 @@ def lie_in(dims: Sequence[int], ranges: Ranges) -> bool:
     return len(dims) == len(ranges) and all(dim == -1 or low <= dim <= high for dim, (low, high) in zip(dims, ranges, strict=True))
 
 
-def takes(taken: Mapping[str, Ranges], sizes: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a profile, as the ranges of its inputs, takes a request of these sizes: those of all inputs together."""
-    return all(name in sizes and lie_in(sizes[name], ranges) for name, ranges in taken.items())
-
-
 def ranges_text(ranges: Ranges) -> str:
     """Ranges in words, such as `[1 to 8, 64]`."""
     return f"[{', '.join(str(low) if low == high else f'{low} to {high}' for low, high in ranges)}]"
+
+
+def uncaptured_graphs(cuda: Any, by_profile: Sequence[Mapping[str, Ranges]], shape_tensors: Sequence[str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The CUDA graphs that cannot be captured: the field of `cuda`, a config's `optimization.cuda`, and why, in words.
+
+    A graph has sizes that a profile takes, for every input; one without sizes has those that the profile is tuned for. None is of a plan with shape tensors
+    (`SetCudaGraphShape` in the file above).
+
+    Args:
+        cuda: the settings.
+        by_profile: what each profile that a copy uses takes of the inputs, by name.
+        shape_tensors: the names of the plan's shape tensors.
+    """
+    if cuda.graphs and shape_tensors:
+        yield ("graphs",), f"the plan has shape tensors, {', '.join(map(repr, shape_tensors))}, and Triton captures no CUDA graph of such a plan"
+    elif cuda.graphs:
+        takes = " or ".join(_listed({name: ranges_text(ranges) for name, ranges in taken.items()}) for taken in by_profile)
+        for index, spec in enumerate(cuda.graph_spec):
+            sizes = {name: list(shape.dim) for name, shape in sorted(spec.input.items())}
+            if sizes and not any(all(name in sizes and lie_in(sizes[name], ranges) for name, ranges in taken.items()) for taken in by_profile):
+                yield ("graph_spec", index), f"graph_spec {index + 1} is for {_listed(sizes)}, and the plan takes {takes}"
+
+
+def _listed(sizes: Mapping[str, object]) -> str:
+    return ", ".join(f"'{name}' {each}" for name, each in sizes.items())
