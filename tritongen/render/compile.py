@@ -129,7 +129,7 @@ def compile_model(
     add_samples(config, samples)
     add_response_cache(config, model, server, findings)
     if _overlay(config, model, findings):
-        judge_plan(config, model, signature, profiles, sizes, findings)
+        judge_plan(config, model, signature, profiles, sizes, samples, findings)
     follow_inputs(config, model)
     remarks += add_threads(config, model, target, findings)
     feeds = {} if findings.has_errors else ragged_feeds(warmup_feeds(signature, batching, warmed, sizes, samples), model, graph)

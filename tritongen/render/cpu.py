@@ -74,13 +74,16 @@ def _in_the_way(model: ModelSpec) -> Iterator[tuple[Key, str]]:
 
 
 def _model_for_cpu(model: ModelSpec) -> ModelSpec:
+    # What the profiles of a plan say of sizes and values is true of the source, too.
+    known = {"shapes": model.known_shapes, "samples": model.known_samples}
+    changes: dict[str, object] = {key: value for key, value in known.items() if value != getattr(model, key)}
     is_seen = is_converted(model) and not model.conversion.keep_io_types
     for key in _FOR_GPUS:
         if not (is_seen and key in _OF_CLIENTS) and is_stated(model, key):
             model = without(model, key)
     if is_stated(model, ("onnxruntime",)) and not model.onnxruntime.model_fields_set:
         model = without(model, ("onnxruntime",))
-    changes: dict[str, object] = {"backend": "onnxruntime"}
+    changes["backend"] = "onnxruntime"
     if not is_overlaid(model):
         changes["instances"] = tuple(_groups_for_cpu(model))
     if model.accelerator != "openvino":

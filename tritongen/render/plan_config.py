@@ -9,21 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tritongen.recipe import Profile
+from tritongen.recipe import Profile, Span
 from tritongen.render.findings import Findings
 from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
-from tritongen.rules.plan_ranges import Ranges, lie_in, listed_profiles, plan_dims, range_of, ranges_text, row_ranges, used_profiles
+from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
 
 
-def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Sequence[Profile], sizes: Mapping[str, Sizes], findings: Findings) -> None:
-    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims and warmup samples that these do not take.
+def judge_plan(
+    config: Any,
+    model: ModelSpec,
+    signature: Signature,
+    profiles: Sequence[Profile],
+    sizes: Mapping[str, Sizes],
+    samples: Mapping[str, Array],
+    findings: Findings,
+) -> None:
+    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims and samples that these do not take.
 
     `profiles`: those of the plan; none where it needs none. `sizes`: of every input whose variable dimensions are known; where one is missing, the profiles are
-    not known, and that is an error of its own.
+    not known, and that is an error of its own. `samples`: the values of inputs, one item each.
     """
     if model.backend != "tensorrt":
         return
@@ -35,8 +43,11 @@ def judge_plan(config: Any, model: ModelSpec, signature: Signature, profiles: Se
     used = used_profiles(config, len(profiles))
     ranges = {name: [_ranges(tensor, profiles, number, batched=config.max_batch_size > 0) for number in used] for name, tensor in inputs.items()}
     _check_inputs(config, model, ranges, findings)
+    # Every profile has the one range of values that the spec gives.
+    values = profiles[0].values if profiles else {}
+    _check_values(samples, values, findings)
     if OVERLAID in model.config:
-        _check_samples(config, ranges, findings)
+        _check_samples(config, ranges, values, findings)
 
 
 def plan_dla(config: Any) -> int | None:
@@ -100,8 +111,31 @@ def _check_inputs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[R
             )
 
 
-def _check_samples(config: Any, ranges: Mapping[str, Sequence[Ranges]], findings: Findings) -> None:
-    """Say where a warmup sample has sizes that no profile takes."""
+def _check_values(samples: Mapping[str, Array], values: Mapping[str, Span], findings: Findings) -> None:
+    """Say where a sample gives a shape tensor values that the plan does not take."""
+    for name in sorted(samples.keys() & values.keys()):
+        given, taken = samples[name].ravel().tolist(), _range_of(values[name])
+        if not _are_taken(given, taken):
+            findings.error(
+                "TG186",
+                ("samples", name),
+                f"the sample gives the shape tensor '{name}' the values {given}, and the plan takes {_written(taken)}",
+                consequence="Triton refuses requests with them, and the model where they are its warmup",
+                hint=f"give values that the plan takes, or widen its range in shape_tensors ({findings.locate(('tensorrt', 'shape_tensors', name))})",
+            )
+
+
+def _range_of(span: Span) -> Ranges:
+    return [*zip(span.minimum, span.maximum, strict=True)]
+
+
+def _are_taken(values: Sequence[int], taken: Ranges) -> bool:
+    """Whether each value of a shape tensor lies in its range; -1 is one like any other."""
+    return all(low <= value <= high for value, (low, high) in zip(values, taken, strict=True))
+
+
+def _check_samples(config: Any, ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
+    """Say where a warmup sample has sizes, or no values for a shape tensor, that a profile takes. What is in files that it names is not known here."""
     reshaped = {tensor.name for tensor in config.input if tensor.HasField("reshape")}
     for index, sample in enumerate(config.model_warmup):
         for name in sorted(sample.inputs.keys() & ranges.keys() - reshaped):
@@ -114,3 +148,22 @@ def _check_samples(config: Any, ranges: Mapping[str, Sequence[Ranges]], findings
                     consequence="the sample fails while the model is loaded, and Triton refuses the model",
                     hint="give it sizes that the plan takes, or widen shapes",
                 )
+        for name in sorted(sample.inputs.keys() & values.keys()):
+            kind, taken = sample.inputs[name].WhichOneof("input_data_type"), _range_of(values[name])
+            if kind == "random_data" or (kind == "zero_data" and not _are_taken([0] * len(taken), taken)):
+                findings.error(
+                    "TG186",
+                    ("config", OVERLAID, index, "inputs", name),
+                    f"the warmup sample '{sample.name}' has {kind} for the shape tensor '{name}', and the plan takes the values {_written(taken)}",
+                    consequence="the sample fails while the model is loaded, and Triton refuses the model",
+                    hint="leave model_warmup out, so that the samples that are derived have the values of samples or shape_tensors; or write input_data_file",
+                )
+
+
+def _lie_in(dims: Sequence[int], ranges: Ranges) -> bool:
+    """Whether dims are possible sizes; a variable one (-1) always is."""
+    return len(dims) == len(ranges) and all(dim == -1 or low <= dim <= high for dim, (low, high) in zip(dims, ranges, strict=True))
+
+
+def _written(ranges: Ranges) -> str:
+    return f"[{', '.join(str(low) if low == high else f'{low} to {high}' for low, high in ranges)}]"

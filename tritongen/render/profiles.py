@@ -35,6 +35,7 @@ def plan_profiles(
     if model.backend != "tensorrt":
         return ()
     _check_names(model, signature, findings)
+    values = _values(model, signature, batching, findings)
     if any(tensor.name not in sizes for tensor in signature.inputs):
         return ()
     dynamic = [tensor for tensor in signature.inputs if tensor.shape and any(not isinstance(dim, int) for dim in tensor.shape)]
@@ -43,7 +44,6 @@ def plan_profiles(
             findings.idle(_KEY, "profiles have no effect: every dimension of every input is fixed", hint="remove profiles")
         return ()
     asked = model.tensorrt.profiles or _automatic(model, batching, release, findings)
-    values = _values(model, signature, batching, findings)
     profiles = []
     for index, entry in enumerate(asked):
         chosen = _sizes_in(model, entry, index, signature, batching, sizes, findings)
@@ -133,6 +133,7 @@ def _values(model: ModelSpec, signature: Signature, batching: Batching, findings
             names = ", ".join(f"'{each}'" for each in known)
             findings.error("TG103", key, f"the model has no input '{name}'", hint=f"its inputs are {names}")
             continue
+        wide = sorted(value for value in {*span.min, *span.max} if not -(1 << 31) <= value < 1 << 31)
         count = prod(tensor.dims) if tensor.shape is not None and len(tensor.shape) < 2 and -1 not in tensor.dims else 0
         if tensor.dtype.wire not in ("INT32", "INT64") or batching.max_batch_size or not count:
             findings.error(
@@ -144,6 +145,8 @@ def _values(model: ModelSpec, signature: Signature, batching: Batching, findings
             )
         elif count != len(span.opt):
             findings.error("TG125", key, f"{tensor.describe()} has {count} values, and {len(span.opt)} are given", hint=f"give {count} for min, opt and max")
+        elif tensor.dtype.wire == "INT32" and wide:
+            findings.error("TG125", key, f"{tensor.describe()} cannot hold {', '.join(map(str, wide))}", hint=f"give values that {tensor.dtype} holds")
         else:
             values[name] = Span(span.min, span.opt, span.max)
     return values

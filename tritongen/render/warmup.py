@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.batching import Batching
+from tritongen.dtypes import from_config
 from tritongen.render.findings import Findings
 from tritongen.render.sequences import filled_tensors
 from tritongen.render.tensors import Sizes, item_dims
@@ -94,17 +95,18 @@ def add_warmup(
     Zeros where no value was given: Triton's own `random_data` is random *bytes*, NaN and out-of-range indices included.
     """
     files: dict[PurePosixPath, bytes] = {}
+    # A plan may have narrower integers than the model file.
+    types = {tensor.name: tensor.dtype for tensor in signature.inputs} | {declared.name: from_config(declared.data_type) for declared in config.input}
     if warmed:
         for index, (name, value) in enumerate(sorted(values.items())):
             # Tensor names may hold characters that file names may not.
-            files[PurePosixPath("warmup", f"input{index}")] = raw_bytes(value, signature.input(name).dtype)
+            files[PurePosixPath("warmup", f"input{index}")] = raw_bytes(value, types[name])
     names = {name: f"input{index}" for index, name in enumerate(sorted(values))}
-    types = {declared.name: declared.data_type for declared in config.input}
     for size in warmed:
         sample = config.model_warmup.add(name=f"batch {size}", batch_size=size)
         for tensor in signature.inputs:
             item = sample.inputs[tensor.name]
-            item.data_type = types.get(tensor.name, tensor.dtype.config_value)
+            item.data_type = types[tensor.name].config_value
             item.dims.extend(sizes[tensor.name].usual or (1,))
             if tensor.name in names:
                 item.input_data_file = names[tensor.name]

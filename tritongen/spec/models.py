@@ -128,6 +128,14 @@ class ModelSpec(
         """`shapes`, and of inputs that are not there what the profiles of the model's plan span."""
         return {**spanned(self.tensorrt.profiles), **self.shapes} if self.backend == "tensorrt" else self.shapes
 
+    @property
+    def known_samples(self) -> Mapping[str, Sample]:
+        """`samples`, and of shape tensors that are not there the values that the model's plan is tuned for: zeros are mostly no sizes."""
+        if self.backend != "tensorrt":
+            return self.samples
+        tuned = {name: span.opt[0] if len(span.opt) == 1 else span.opt for name, span in self.tensorrt.shape_tensors.items()}
+        return {**tuned, **self.samples}
+
     @field_validator("warmup", mode="wrap")
     @classmethod
     def _warmup_fits(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:

@@ -39,16 +39,18 @@ def release_of(loaded: LoadedSpec) -> Release | None:
 
 
 def samples_of(loaded: LoadedSpec, index: int, signature: Signature, findings: Findings) -> dict[str, Array]:
-    """The spec's values for inputs, as arrays of one item each."""
+    """The spec's values for inputs, as arrays of one item each; those that a plan is tuned for are among them."""
     model = loaded.spec.models[index]
     batched = has_batch_axis(model, signature)
     signature = as_requested(model, signature)
     arrays: dict[str, Array] = {}
-    for name, value in model.samples.items():
+    for name, value in model.known_samples.items():
+        # What is wrong with the range of a shape tensor is said of the plan's profiles.
+        said = findings if name in model.samples else dataclasses.replace(findings, found=[])
         tensor = next((tensor for tensor in signature.inputs if tensor.name == name), None)
         if tensor is None:
             known = ", ".join(repr(tensor.name) for tensor in signature.inputs)
-            findings.error("TG103", ("samples", name), f"the model has no input '{name}'", hint=f"its inputs are {known}")
+            said.error("TG103", ("samples", name), f"the model has no input '{name}'", hint=f"its inputs are {known}")
             continue
         shape = None if tensor.shape is None else tensor.dims[1:] if batched else tensor.dims
         try:
@@ -58,7 +60,7 @@ def samples_of(loaded: LoadedSpec, index: int, signature: Signature, findings: F
             what = "without the batch dimension" if batched else "in the model's own shape"
             hint = f"correct the files, or how they are read; an item is {what}" if in_files else f"give one item, {what}"
             place = ("samples", name, "files") if in_files else ("samples", name)
-            findings.error("TG116", place, f"the value does not fit {tensor.describe()}: {error}", hint=hint)
+            said.error("TG116", place, f"the value does not fit {tensor.describe()}: {error}", hint=hint)
     return arrays
 
 

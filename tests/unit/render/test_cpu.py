@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import networks
 import pytest
+from onnx import TensorProto, helper
 
 from tritongen.modelconfig import parse_pbtxt
 
@@ -78,6 +80,14 @@ def test_what_cannot_run_on_the_cpu_is_refused(project, tritongen, overlay, plac
     assert place in result.err
     assert f"{spec}:5:" in result.err
     assert not (project / "model_repository.cpu").exists()
+
+
+def test_sizes_that_only_the_profiles_of_the_plan_say_are_warmed_up_on_the_cpu_too(project, tritongen):
+    networks.save(project / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], *([(name, TensorProto.FLOAT, ["N", "S"])] for name in "xy"), [])
+    sizes = "tensorrt: {profiles: [{shapes: {x: {min: [1], opt: [4], max: [8]}}}]}"
+    (project / "spec.yaml").write_text(f"version: 1\nmodels:\n  - {{name: m, source: m.onnx, backend: tensorrt, {sizes}}}\n")
+    assert tritongen("render", project / "spec.yaml", "--cpu").code == 0
+    assert [list(sample.inputs["x"].dims) for sample in config(project, "m").model_warmup][:1] == [[4]]
 
 
 def test_an_overlay_for_the_cpu_stays(project, tritongen):

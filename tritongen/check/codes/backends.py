@@ -105,10 +105,10 @@ ENTRIES = (
         "TG186",
         "config-outside-the-plan",
         Consequence.REFUSED,
-        "What `config:` states of inputs and warmup samples lies within the plan's profiles.",
+        "What `config:` states of inputs and warmup samples, and what `samples` gives, lies within the plan's profiles.",
         "Triton holds the dims of every input against each profile that a copy uses, and refuses the model where one does not take them; a warmup sample that "
-        "fits none fails, and the model with it (tensorrt_backend/src/instance_state.cc).",
-        "Leave dims out, which follow from the model and `shapes`, or write some that the plan takes.",
+        "fits none fails, and the model with it, as do values of a shape tensor outside its range (tensorrt_backend/src/instance_state.cc).",
+        "Leave dims and warmup samples out, which follow from the model, `shapes` and `tensorrt.shape_tensors`, or write what the plan takes.",
         "shapes: {x: {min: [1], opt: [8], max: [32]}}\nconfig: {input: [{name: x, dims: [33]}]}",
         "shapes: {x: {min: [1], opt: [8], max: [32]}}",
     ),
