@@ -45,7 +45,7 @@ def judge_plan(
     _check_inputs(config, model, ranges, findings)
     # Every profile has the one range of values that the spec gives.
     values = profiles[0].values if profiles else {}
-    _check_values(samples, values, findings)
+    _check_given(samples, ranges, values, findings)
     if OVERLAID in model.config:
         _check_samples(config, ranges, values, findings)
 
@@ -111,8 +111,18 @@ def _check_inputs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[R
             )
 
 
-def _check_values(samples: Mapping[str, Array], values: Mapping[str, Span], findings: Findings) -> None:
-    """Say where a sample gives a shape tensor values that the plan does not take."""
+def _check_given(samples: Mapping[str, Array], ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
+    """Say where a sample of the spec lies between the profiles, or gives a shape tensor values that they do not take."""
+    for name in sorted(samples.keys() & ranges.keys()):
+        dims = list(samples[name].shape) or [1]
+        if not any(_lie_in(dims, each) for each in ranges[name]):
+            findings.error(
+                "TG186",
+                ("samples", name),
+                f"the sample of '{name}' has the size {dims}, and the plan takes {' or '.join(map(_written, ranges[name]))}",
+                consequence="Triton refuses requests of this size, and the model where they are its warmup",
+                hint="give a sample of a size that the plan takes, or widen a profile",
+            )
     for name in sorted(samples.keys() & values.keys()):
         given, taken = samples[name].ravel().tolist(), _range_of(values[name])
         if not _are_taken(given, taken):

@@ -128,6 +128,8 @@ def concrete_sizes(
 ) -> dict[str, Sizes]:
     """Sizes of every input for which all variable dimensions are known, from `shapes` or from the shape of a given sample. Says what does not fit.
 
+    A sample of another size than the usual one is warmed up and proved as it is; it must lie within `shapes`, which say what is served.
+
     `key_of` gives the key of the spec with an input's sizes.
     """
     sizes = {}
@@ -139,13 +141,28 @@ def concrete_sizes(
         dims = _inner_dims(tensor, batching)
         given = shapes.get(name)
         if given is not None:
-            if fits(tensor, given, batching, key_of(name), findings):
+            if fits(tensor, given, batching, key_of(name), findings) and _is_served(name, samples.get(name, given.opt), given, key_of(name), findings):
                 sizes[name] = Sizes(given.min, given.opt, given.max)
         elif -1 not in dims:
             sizes[name] = Sizes(dims, dims, dims)
         elif name in samples and len(samples[name]) == len(dims):
             sizes[name] = Sizes(samples[name], samples[name], samples[name])
     return sizes
+
+
+def _is_served(name: str, sample: tuple[int, ...], given: ShapeRange, key: Key, findings: Findings) -> bool:
+    """Whether the model is to be served for the size of a sample; says where not. `key`: of the sizes that the spec gives."""
+    if all(low <= size <= high for low, size, high in zip(given.min, sample, given.max, strict=True)):
+        return True
+    wanted = str(list(given.opt)) if given.fixed else f"{list(given.min)} to {list(given.max)}"
+    findings.error(
+        "TG116",
+        ("samples", name),
+        f"the sample of '{name}' has the size {list(sample)}, and the model is to be served for {wanted} ({findings.locate(key)})",
+        consequence="what is proved and warmed up would be no request that the spec declares",
+        hint="give a sample of such a size, or widen the sizes",
+    )
+    return False
 
 
 def check_symbols(

@@ -107,7 +107,7 @@ def add_warmup(
         for tensor in signature.inputs:
             item = sample.inputs[tensor.name]
             item.data_type = types[tensor.name].config_value
-            item.dims.extend(sizes[tensor.name].usual or (1,))
+            item.dims.extend((values[tensor.name].shape if tensor.name in values else sizes[tensor.name].usual) or (1,))
             if tensor.name in names:
                 item.input_data_file = names[tensor.name]
             else:

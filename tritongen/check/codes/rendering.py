@@ -147,8 +147,8 @@ ENTRIES = (
         "sample-that-does-not-fit",
         None,
         "A sample fits the input that it is for.",
-        "It is one item, without the batch dimension where the model batches.",
-        "Correct shape and dtype.",
+        "It is one item, without the batch dimension where the model batches, of a size within `shapes`: it is warmed up and proved as it is.",
+        "Correct shape and dtype, or widen `shapes`.",
     ),
     CodeEntry(
         "TG117",
