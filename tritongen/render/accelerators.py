@@ -12,6 +12,7 @@ from tritongen.render.findings import Findings, Key
 from tritongen.render.keys import is_stated
 from tritongen.render.onnxruntime import build_options, cache_options
 from tritongen.render.precision import heeds_precision_mode
+from tritongen.render.profiles import value_count
 from tritongen.render.tensors import Sizes
 from tritongen.render.versions import served_versions
 from tritongen.signature import Signature
@@ -44,7 +45,9 @@ def add_accelerator(
             tensorrt.parameters["precision_mode"] = "FP32" if model.precision == "tf32" else model.precision.upper()
         tensorrt.parameters.update(build_options(model.onnxruntime.tensorrt))
         if model.ragged is None:  # refused together with it
-            tensorrt.parameters.update(profile_shapes(signature, batching, sizes, findings, asked=model.freeze or bool(model.shapes.keys() - sizes.keys())))
+            profile = profile_shapes(signature, batching, sizes, findings, asked=model.freeze or bool(model.shapes.keys() - sizes.keys()))
+            tensorrt.parameters.update(profile)
+            _say_values(signature, batching, findings, beside_profile=bool(profile))
         folder = _engine_folder(model, target, release, digest, tensorrt.parameters)
         tensorrt.parameters.update(cache_options(model.onnxruntime.tensorrt, folder, release))
 
@@ -114,6 +117,24 @@ def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str,
         f"trt_profile_{which}_shapes": ",".join(_profile(name, dims, batches[index] if batches else None) for name, dims in zip(names, column, strict=True))
         for index, (which, column) in enumerate(zip(("min", "opt", "max"), columns, strict=True))
     }
+
+
+def _say_values(signature: Signature, batching: Batching, findings: Findings, *, beside_profile: bool) -> None:
+    """Say which inputs may be shape tensors. A range of their values cannot be relied on here: ONNX Runtime read it wrongly before 1.17 (its pull request
+    18253), and took opt for max from TensorRT 10.11 on (32415), so that the engine is not built.
+
+    `beside_profile`: whether there is a profile, in which ONNX Runtime then misses them (`has_explicit_profile` of its TensorRT provider).
+    """
+    rebuilt = "TensorRT builds a new engine, for minutes, whenever a value comes that lies outside those seen before"
+    refused = "ONNX Runtime refuses to load the model, since other inputs have a profile"
+    if may_be := [tensor for tensor in signature.inputs if value_count(tensor, batching)]:
+        findings.advice(
+            "TG113",
+            ("accelerator",),
+            f"the values of {', '.join(tensor.describe() for tensor in may_be)} may be sizes that the network works with, and no profile holds their range",
+            consequence=f"where they are, {refused if beside_profile else rebuilt}",
+            hint="write backend: tensorrt with tensorrt: {shape_tensors: {...}}, or accelerator: cuda; where the values are no sizes, leave it as it is",
+        )
 
 
 def _profile(name: str, dims: Sequence[int], batch: int | None) -> str:

@@ -123,6 +123,12 @@ def _span(sizes: Sizes, opt: int, batching: Batching) -> Span:
     return Span((1, *sizes.minimum), (opt, *sizes.usual), (batching.max_batch_size, *sizes.maximum))
 
 
+def value_count(tensor: TensorSpec, batching: Batching) -> int:
+    """How many values an input has that may be sizes to TensorRT; 0 for one that cannot be a shape tensor."""
+    may_be = tensor.dtype.wire in ("INT32", "INT64") and not batching.max_batch_size and tensor.shape is not None and len(tensor.shape) < 2
+    return prod(tensor.dims) if may_be and -1 not in tensor.dims else 0
+
+
 def _values(model: ModelSpec, signature: Signature, batching: Batching, findings: Findings) -> dict[str, Span]:
     """The range of every shape tensor's values; says what cannot be one."""
     known = {tensor.name: tensor for tensor in signature.inputs}
@@ -134,8 +140,8 @@ def _values(model: ModelSpec, signature: Signature, batching: Batching, findings
             findings.error("TG103", key, f"the model has no input '{name}'", hint=f"its inputs are {names}")
             continue
         wide = sorted(value for value in {*span.min, *span.max} if not -(1 << 31) <= value < 1 << 31)
-        count = prod(tensor.dims) if tensor.shape is not None and len(tensor.shape) < 2 and -1 not in tensor.dims else 0
-        if tensor.dtype.wire not in ("INT32", "INT64") or batching.max_batch_size or not count:
+        count = value_count(tensor, batching)
+        if not count:
             findings.error(
                 "TG125",
                 key,

@@ -96,3 +96,17 @@ def test_the_repository_for_the_cpu_has_the_same_values(resize):
     assert outcome.config.platform == "onnxruntime_onnx"
     assert outcome.config.model_warmup[0].inputs["size"].input_data_file
     assert json.loads(outcome.config.parameters["tritongen.samples"].string_value) == {"size": [1, 3, 8, 6]}
+
+
+@pytest.mark.parametrize(
+    ("x", "sizes", "words"), [([1, 3, 4, 4], "", "builds a new engine"), ([1, 3, "h", 4], "shapes: {x: [1, 3, 4, 4]}\n", "refuses to load the model")]
+)
+def test_onnx_runtimes_accelerator_has_no_range_for_values_that_may_be_sizes(tmp_path, x, sizes, words):
+    node = helper.make_node("Resize", ["x", "", "", "size"], ["y"], mode="nearest")
+    shapes = [("x", TensorProto.FLOAT, x), ("size", TensorProto.INT64, [4])]
+    networks.save(tmp_path / "m.onnx", [node], shapes, [("y", TensorProto.FLOAT, [1, 3, "p", "q"])], [], opset=17)
+    outcome = render(tmp_path, f"source: m.onnx\naccelerator: tensorrt\nbatching: none\ninstances: {{kind: gpu}}\nsamples: {{size: [1, 3, 8, 8]}}\n{sizes}")
+    found = outcome.one("TG113")
+    assert (outcome.errors, found.severity) == ([], Severity.ADVICE)
+    assert "the values of size INT64 [4] may be sizes" in found.message
+    assert words in found.consequence

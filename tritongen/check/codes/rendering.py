@@ -122,9 +122,10 @@ ENTRIES = (
         "TG113",
         "tensorrt-without-profile",
         _SLOW,
-        "The TensorRT accelerator has a profile for variable dimensions.",
-        "Without it an engine is built, for minutes, whenever a request has a shape outside those seen before.",
-        f"Add {_SHAPES}.",
+        "The TensorRT accelerator has a profile for variable dimensions, and no input whose values are sizes.",
+        "Without it an engine is built, for minutes, whenever a request has a shape outside those seen before. An input whose values are sizes needs their "
+        "range in the profile, or the model is not loaded; ONNX Runtime takes opt for max there with TensorRT 10.11 and newer, so that none is written.",
+        f"Add {_SHAPES}; for values that are sizes write `backend: tensorrt` with `tensorrt.shape_tensors`.",
     ),
     CodeEntry(
         "TG114",
