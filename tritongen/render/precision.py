@@ -6,6 +6,8 @@ onnxruntime_backend for precision_mode.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from tritongen.known_issues import find_issue
 from tritongen.recipe import TYPED_ALWAYS
 from tritongen.releases import Release, find_release, tensorrt_major_of, tensorrt_text_of
@@ -147,9 +149,10 @@ def _judge_figures(model: ModelSpec, found: Comparison, findings: Findings) -> N
     if wrong:
         cause = f"; {found.blame}" if found.blame else ""
         places = "; ".join(f"output '{each.output}'{_at(each)}: {each.numbers}" for each in wrong)
-        wanted = f"cosine {asked.cosine:g}{' and the same top-1' if asked.top1 else ''}"
+        least = Decimal(str(asked.cosine)).normalize()  # as the spec has it, whatever its digits
+        wanted = f"cosine {least:f}{' and the same top-1' if asked.top1 else ''}"
         if any(each.values for each in wrong):
-            wanted += f", of whole numbers, truth values and text {100 * asked.cosine:g} % equal"
+            wanted += f", of whole numbers, truth values and text {(100 * least).normalize():f} % equal"
         findings.error(
             "TG168",
             key,

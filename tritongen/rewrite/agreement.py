@@ -11,6 +11,7 @@ from tritongen.rewrite.facts import Array
 from tritongen.rewrite.running import COARSE, deviation, largest
 
 _SUM_TOLERANCE = 1e-2
+_NEARLY_ONE = 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Agreement:
             share = f"{100 * self.equal / self.values:.4g} % of the values are equal ({self.equal:,} of {self.values:,})"
             return f"{share}, {differences}" if self.max_abs else share
         top = f", the same top-1 in {self.same_top1} of {self.rows} rows" if self.rows else ""
-        return f"{differences}, cosine {self.cosine:.7g}{top}"
+        digits = 7 if self.cosine < _NEARLY_ONE else 12  # else what misses a tolerance near 1 would read as 1
+        return f"{differences}, cosine {self.cosine:.{digits}g}{top}"
 
     def is_within(self, *, cosine: float, top1: bool) -> bool:
         """Whether it is as near as is asked for: by its cosine similarity, or, where it is not of floats, by the part of its values that are equal."""

@@ -6,8 +6,12 @@ import pytest
 
 from tests.unit.render.compiling import compiled
 from tritongen import dtypes
-from tritongen.diagnostics import Severity
+from tritongen.diagnostics import Location, Severity
+from tritongen.render import Findings
+from tritongen.render.precision import judge_agreement
+from tritongen.rewrite import Agreement, Comparison
 from tritongen.signature import Signature, TensorSpec
+from tritongen.spec import ModelSpec
 
 INT64 = dtypes.from_wire("INT64")
 
@@ -137,3 +141,15 @@ def test_integers_that_a_plan_makes_smaller_are_said():
     assert "input 'ids', output 'y' are INT64 in the model file and INT32 in its plan" in outcome.only("TG119").message
     assert any("INT32 in the plan and INT64 in the model file: input 'ids', output 'y'" in remark for remark in outcome.remarks)
     assert compiled(PLAN, model, top=at("24.05")).codes == []
+
+
+@pytest.mark.parametrize(
+    ("cosine", "shown", "percent"), [("0.9995", "0.9995", "99.95"), ("0.9999995", "0.9999995", "99.99995"), ("0.57", "0.57", "57"), ("1", "1", "100")]
+)
+def test_the_tolerance_is_said_as_the_spec_has_it(cosine, shown, percent):
+    model = ModelSpec.model_validate({"name": "m", "source": "m.onnx", "precision": "fp16", "conversion": {"cosine": float(cosine)}})
+    findings = Findings("m", lambda key: Location(".".join(map(str, key))), lambda key: False)
+    judge_agreement(model, Comparison(agreements=(Agreement("y", 1, values=4, equal=1),)), findings)
+    (found,) = findings.found
+    assert f"(output 'y' at a batch of 1: 25 % of the values are equal (1 of 4); wanted: cosine {shown} and the same top-1, " in found.message
+    assert f"of whole numbers, truth values and text {percent} % equal)" in found.message
