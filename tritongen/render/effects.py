@@ -214,6 +214,14 @@ EFFECTS: tuple[Effect, ...] = (
         "write the accelerator's options in onnxruntime: {tensorrt: {...}}, or write backend: tensorrt",
     ),
     Effect(
+        ("tensorrt", "cuda_graphs"),
+        lambda facts: not facts[0].tensorrt.shape_tensors,
+        lambda facts: "shape_tensors",
+        "Triton captures no CUDA graph of a plan with shape tensors",
+        "remove cuda_graphs",
+        belongs_to=("tensorrt",),
+    ),
+    Effect(
         _ACCELERATOR,
         lambda facts: facts[0].accelerator == "tensorrt",
         lambda facts: f"accelerator: {facts[0].accelerator}",

@@ -10,13 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritongen.recipe import Profile, Span
-from tritongen.render.findings import Findings
+from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
 from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
+
+_UNCAPTURED = "Triton logs that it captures no graph, and launches kernel by kernel"
+
+Ranges = Sequence[tuple[int, int]]
+"""The least and the most of each dimension of an input, without that of the batch."""
 
 
 def judge_plan(
@@ -28,7 +33,7 @@ def judge_plan(
     samples: Mapping[str, Array],
     findings: Findings,
 ) -> None:
-    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims and samples that these do not take.
+    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims, samples and CUDA graphs that these do not take.
 
     `profiles`: those of the plan; none where it needs none. `sizes`: of every input whose variable dimensions are known; where one is missing, the profiles are
     not known, and that is an error of its own. `samples`: the values of inputs, one item each.
@@ -46,6 +51,7 @@ def judge_plan(
     # Every profile has the one range of values that the spec gives.
     values = profiles[0].values if profiles else {}
     _check_given(samples, ranges, values, findings)
+    _check_graphs(config, model, ranges, values, findings)
     if OVERLAID in model.config:
         _check_samples(config, ranges, values, findings)
 
@@ -133,6 +139,37 @@ def _check_given(samples: Mapping[str, Array], ranges: Mapping[str, Sequence[Ran
                 consequence="Triton refuses requests with them, and the model where they are its warmup",
                 hint=f"give values that the plan takes, or widen its range in shape_tensors ({findings.locate(('tensorrt', 'shape_tensors', name))})",
             )
+
+
+def _check_graphs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
+    """Say which CUDA graphs cannot be captured: a graph has sizes that a profile takes, for every input, and none is of a plan with shape tensors.
+
+    One without sizes has those that the profile is tuned for (`SetCudaGraphShape` in the file above).
+    """
+    overlaid: Key = ("config", "optimization", "cuda")
+    if not config.optimization.cuda.graphs:
+        return
+    if values:
+        message = f"the plan has shape tensors, {', '.join(map(repr, values))}, and Triton captures no CUDA graph of such a plan"
+        findings.warning("TG188", overlaid, message, consequence=_UNCAPTURED, hint="remove cuda")
+        return
+    by_profile = [dict(zip(ranges, taken, strict=True)) for taken in zip(*ranges.values(), strict=True)]
+    for index, spec in enumerate(config.optimization.cuda.graph_spec):
+        sizes = {name: list(shape.dim) for name, shape in sorted(spec.input.items())}
+        if not sizes or any(all(name in sizes and _lie_in(sizes[name], each) for name, each in taken.items()) for taken in by_profile):
+            continue
+        takes = " or ".join(_listed({name: _written(each) for name, each in taken.items()}) for taken in by_profile)
+        findings.warning(
+            "TG188",
+            (*overlaid, "graph_spec", index) if "optimization" in model.config else ("tensorrt", "cuda_graphs"),
+            f"graph_spec {index + 1} is for {_listed(sizes)}, and the plan takes {takes}",
+            consequence=_UNCAPTURED,
+            hint="write sizes of every input that the plan takes, leave input out, or write tensorrt: {cuda_graphs: true} instead",
+        )
+
+
+def _listed(sizes: Mapping[str, object]) -> str:
+    return ", ".join(f"'{name}' {each}" for name, each in sizes.items())
 
 
 def _range_of(span: Span) -> Ranges:

@@ -13,6 +13,9 @@ OLD, LAST_10, NEWEST = ('triton: {release: "24.03"}', 'triton: {release: "25.08"
 TENSORRT = "accelerator: tensorrt\n"
 
 CORES = "triton: {cpus: 8}"
+SIZED = "backend: tensorrt\nbatching: none\ntensorrt: {cuda_graphs: true, shape_tensors: {size: {min: [1], opt: [2], max: [4]}}}"
+MODELS = {SIZED: Signature((TensorSpec("size", dtypes.from_wire("INT64"), (1,)),), (TensorSpec("y", FP32, (None,)),))}
+"""The models of keys that not any model has a use for."""
 CASES = [
     ("backend: tensorrt\naccelerator: cuda", "accelerator", "backend: tensorrt", ""),
     ("precision: fp16\ninstances: {kind: cpu}", "precision", "instances of kind cpu only", ""),
@@ -25,6 +28,7 @@ CASES = [
     ("backend: tensorrt\nonnxruntime: {execution_mode: parallel, cuda: {use_tf32: false}}", "onnxruntime", "backend: tensorrt", ""),
     ("backend: tensorrt\nop_libraries: [libmine.so]", "op_libraries", "backend: tensorrt", ""),
     ("tensorrt: {cuda_graphs: true, stream_priority: max}", "tensorrt", "backend: onnxruntime", ""),
+    (SIZED, "tensorrt.cuda_graphs", "shape_tensors", ""),
     ("onnxruntime: {tensorrt: {sparsity: true}}", "onnxruntime.tensorrt", "accelerator: none", ""),
     ("onnxruntime: {tensorrt: {engine_cache: false}}", "onnxruntime.tensorrt", "accelerator: none", ""),
     ("instances: {kind: cpu}\nonnxruntime: {cuda: {gpu_mem_limit: 1GiB}}", "onnxruntime.cuda", "instances of kind cpu only", ""),
@@ -72,7 +76,7 @@ CASES = [
 
 @pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
 def test_a_key_without_effect_is_said_at_its_place_with_what_stands_against_it(keys, key, against, top):
-    outcome = compiled(keys, top=top)
+    outcome = compiled(keys, MODELS.get(keys), top=top)
     (found,) = (found for found in outcome.found if found.code == "TG117")
     assert str(found.location) == key
     assert found.message.startswith(key)
@@ -85,14 +89,15 @@ def test_a_key_without_effect_is_said_at_its_place_with_what_stands_against_it(k
 
 @pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
 def test_it_is_advice_where_it_was_written_for_all_models(keys, key, against, top):
-    assert compiled(keys, top=top, inherited=(key.split(".")[0],)).only("TG117").severity is Severity.ADVICE
+    assert compiled(keys, MODELS.get(keys), top=top, inherited=(key.split(".")[0],)).only("TG117").severity is Severity.ADVICE
 
 
 @pytest.mark.parametrize(("keys", "key", "against", "top"), CASES)
 def test_it_is_not_written(keys, key, against, top):
-    config = compiled(keys, top=top).config
+    config = compiled(keys, MODELS.get(keys), top=top).config
     derived = {"inter_op_thread_count", "intra_op_thread_count"} if top == CORES else set()
     assert set(config.parameters) <= derived | {"execution_mode", "execution_context_allocation_strategy"}
+    assert not config.optimization.cuda.graphs
     assert "libmine.so" not in config.model_operations.op_library_filename
     written = {name for each in config.optimization.execution_accelerators.gpu_execution_accelerator for name in each.parameters}
     gone = ("use_tf32", "trt_engine_cache_prefix", "trt_force_timing_cache", "trt_dla_enable", "int8_calibration_table_name", "trt_build_heuristics_enable")
