@@ -39,6 +39,11 @@ _WORDS = {
 """Build options of a recipe, in words; files and profiles have sentences of their own."""
 
 
+_RTX_IGNORES = ("precision", "strongly_typed", "hardware_compatibility")
+"""Build options that make no other plan of TensorRT-RTX: it computes in the types of the ONNX file, and its plans are for several kinds of GPU anyway. The
+build script judges manifests of TensorRT only."""
+
+
 @dataclass(frozen=True)
 class LoadedBy:
     """What will load a plan, as far as it is known.
@@ -68,7 +73,11 @@ def changed_options(manifest: Manifest, recipe: PlanRecipe) -> tuple[str, ...]:
     """What a recipe asks for otherwise than the plan was built, as clauses about the plan."""
     if manifest.fingerprint == recipe.fingerprint:
         return ()
-    reasons = list(_changed(manifest.options, plain_options(recipe)))
+    ignored = _RTX_IGNORES if manifest.builder.kind == TENSORRT_RTX else ()
+    built, wanted = ({key: value for key, value in options.items() if key not in ignored} for options in (manifest.options, plain_options(recipe)))
+    if built == wanted:
+        return ()
+    reasons = list(_changed(built, wanted))
     return tuple(reasons) if reasons else ("was built by a recipe that cannot be compared with this one",)
 
 
@@ -78,7 +87,7 @@ def _changed(built: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[st
     if built.get("profiles") != wanted["profiles"]:
         yield from _changed_profiles(built.get("profiles"), wanted["profiles"])
     for key, word in _WORDS.items():
-        if built.get(key) != wanted[key]:
+        if built.get(key) != wanted.get(key):
             yield f"was built with {word} {_shown(built.get(key))}, and {_shown(wanted[key])} is asked for"
 
 

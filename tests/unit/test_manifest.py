@@ -74,6 +74,22 @@ def test_each_option_that_changed_is_said(key):
     assert reasons(recipe=dataclasses.replace(RECIPE, **{key: value})) == (words,)
 
 
+RTX = make_manifest(RECIPE, "cd" * 32, dataclasses.replace(BUILDER, kind="tensorrt-rtx", tensorrt="1.2.0.54", release=""))
+
+
+@pytest.mark.parametrize("key", CHANGED)
+def test_what_makes_no_other_plan_of_tensorrt_rtx_is_not_compared(key):
+    value, words = CHANGED[key]
+    without_effect = key in ("precision", "strongly_typed", "hardware_compatibility")
+    found = reasons(RTX, dataclasses.replace(RECIPE, **{key: value}), loader=LoadedBy(kind="tensorrt-rtx"))
+    assert found == (() if without_effect else (words,))
+
+
+def test_of_a_change_of_precision_what_tensorrt_rtx_heeds_is_said():
+    asked = dataclasses.replace(RECIPE, precision="fp32", strongly_typed=True, tf32=False)
+    assert reasons(RTX, asked, loader=LoadedBy(kind="tensorrt-rtx")) == ("was built with TF32 on, and off is asked for",)
+
+
 def test_every_build_option_of_a_recipe_is_compared():
     assert set(CHANGED) == set(RECIPE.build_options)
 
