@@ -152,7 +152,7 @@ def concrete_sizes(
 
 def _is_served(name: str, sample: tuple[int, ...], given: ShapeRange, key: Key, findings: Findings) -> bool:
     """Whether the model is to be served for the size of a sample; says where not. `key`: of the sizes that the spec gives."""
-    if all(low <= size <= high for low, size, high in zip(given.min, sample, given.max, strict=True)):
+    if len(sample) == len(given.opt) and all(low <= size <= high for low, size, high in zip(given.min, sample, given.max, strict=True)):
         return True
     wanted = str(list(given.opt)) if given.fixed else f"{list(given.min)} to {list(given.max)}"
     findings.error(

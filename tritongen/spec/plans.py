@@ -40,7 +40,12 @@ class ValueRange(Strict, json_schema_extra={"examples": [{"min": [32, 32], "opt"
     """The values of a shape tensor: smallest, usual, largest."""
 
     min: Values = setting("Smallest value of each element.", default=..., sets="the profile of the plan", why="requests with smaller ones are refused")
-    opt: Values = setting("The values that kernels are tuned for.", default=..., sets="the profile of the plan", why="it is the request that comes most often")
+    opt: Values = setting(
+        "The values that kernels are tuned for; those of the warmup samples, too, where samples gives none.",
+        default=...,
+        sets="the profile of the plan and the warmup samples",
+        why="it is the request that comes most often",
+    )
     max: Values = setting("Largest value of each element.", default=..., sets="the profile of the plan", why="requests with larger ones are refused")
 
     @field_validator("opt", "max")
