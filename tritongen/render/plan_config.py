@@ -14,14 +14,21 @@ from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
+from tritongen.rules.plan_ranges import (
+    UNCAPTURED,
+    Ranges,
+    lie_in,
+    listed_profiles,
+    plan_dims,
+    range_of,
+    ranges_text,
+    row_ranges,
+    uncaptured_graphs,
+    used_profiles,
+)
 from tritongen.samples import Array
 from tritongen.signature import Signature, TensorSpec
 from tritongen.spec import ModelSpec
-
-_UNCAPTURED = "Triton logs that it captures no graph, and launches kernel by kernel"
-
-Ranges = Sequence[tuple[int, int]]
-"""The least and the most of each dimension of an input, without that of the batch."""
 
 
 def judge_plan(
@@ -121,59 +128,41 @@ def _check_given(samples: Mapping[str, Array], ranges: Mapping[str, Sequence[Ran
     """Say where a sample of the spec lies between the profiles, or gives a shape tensor values that they do not take."""
     for name in sorted(samples.keys() & ranges.keys()):
         dims = list(samples[name].shape) or [1]
-        if not any(_lie_in(dims, each) for each in ranges[name]):
+        if not any(lie_in(dims, each) for each in ranges[name]):
             findings.error(
                 "TG186",
                 ("samples", name),
-                f"the sample of '{name}' has the size {dims}, and the plan takes {' or '.join(map(_written, ranges[name]))}",
+                f"the sample of '{name}' has the size {dims}, and the plan takes {' or '.join(map(ranges_text, ranges[name]))}",
                 consequence="Triton refuses requests of this size, and the model where they are its warmup",
                 hint="give a sample of a size that the plan takes, or widen a profile",
             )
     for name in sorted(samples.keys() & values.keys()):
-        given, taken = samples[name].ravel().tolist(), _range_of(values[name])
+        given, taken = samples[name].ravel().tolist(), range_of(values[name])
         if not _are_taken(given, taken):
             findings.error(
                 "TG186",
                 ("samples", name),
-                f"the sample gives the shape tensor '{name}' the values {given}, and the plan takes {_written(taken)}",
+                f"the sample gives the shape tensor '{name}' the values {given}, and the plan takes {ranges_text(taken)}",
                 consequence="Triton refuses requests with them, and the model where they are its warmup",
                 hint=f"give values that the plan takes, or widen its range in shape_tensors ({findings.locate(('tensorrt', 'shape_tensors', name))})",
             )
 
 
 def _check_graphs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
-    """Say which CUDA graphs cannot be captured: a graph has sizes that a profile takes, for every input, and none is of a plan with shape tensors.
-
-    One without sizes has those that the profile is tuned for (`SetCudaGraphShape` in the file above).
-    """
-    overlaid: Key = ("config", "optimization", "cuda")
-    if not config.optimization.cuda.graphs:
-        return
-    if values:
-        message = f"the plan has shape tensors, {', '.join(map(repr, values))}, and Triton captures no CUDA graph of such a plan"
-        findings.warning("TG188", overlaid, message, consequence=_UNCAPTURED, hint="remove cuda")
-        return
+    """Say which CUDA graphs cannot be captured."""
     by_profile = [dict(zip(ranges, taken, strict=True)) for taken in zip(*ranges.values(), strict=True)]
-    for index, spec in enumerate(config.optimization.cuda.graph_spec):
-        sizes = {name: list(shape.dim) for name, shape in sorted(spec.input.items())}
-        if not sizes or any(all(name in sizes and _lie_in(sizes[name], each) for name, each in taken.items()) for taken in by_profile):
+    overlaid: Key = ("config", "optimization", "cuda")
+    for field, message in uncaptured_graphs(config.optimization.cuda, by_profile, [*values]):
+        if field[0] == "graphs":
+            findings.warning("TG188", overlaid, message, consequence=UNCAPTURED, hint="remove cuda")
             continue
-        takes = " or ".join(_listed({name: _written(each) for name, each in taken.items()}) for taken in by_profile)
         findings.warning(
             "TG188",
-            (*overlaid, "graph_spec", index) if "optimization" in model.config else ("tensorrt", "cuda_graphs"),
-            f"graph_spec {index + 1} is for {_listed(sizes)}, and the plan takes {takes}",
-            consequence=_UNCAPTURED,
+            (*overlaid, *field) if "optimization" in model.config else ("tensorrt", "cuda_graphs"),
+            message,
+            consequence=UNCAPTURED,
             hint="write sizes of every input that the plan takes, leave input out, or write tensorrt: {cuda_graphs: true} instead",
         )
-
-
-def _listed(sizes: Mapping[str, object]) -> str:
-    return ", ".join(f"'{name}' {each}" for name, each in sizes.items())
-
-
-def _range_of(span: Span) -> Ranges:
-    return [*zip(span.minimum, span.maximum, strict=True)]
 
 
 def _are_taken(values: Sequence[int], taken: Ranges) -> bool:
@@ -196,21 +185,12 @@ def _check_samples(config: Any, ranges: Mapping[str, Sequence[Ranges]], values: 
                     hint="give it sizes that the plan takes, or widen shapes",
                 )
         for name in sorted(sample.inputs.keys() & values.keys()):
-            kind, taken = sample.inputs[name].WhichOneof("input_data_type"), _range_of(values[name])
+            kind, taken = sample.inputs[name].WhichOneof("input_data_type"), range_of(values[name])
             if kind == "random_data" or (kind == "zero_data" and not _are_taken([0] * len(taken), taken)):
                 findings.error(
                     "TG186",
                     ("config", OVERLAID, index, "inputs", name),
-                    f"the warmup sample '{sample.name}' has {kind} for the shape tensor '{name}', and the plan takes the values {_written(taken)}",
+                    f"the warmup sample '{sample.name}' has {kind} for the shape tensor '{name}', and the plan takes the values {ranges_text(taken)}",
                     consequence="the sample fails while the model is loaded, and Triton refuses the model",
                     hint="leave model_warmup out, so that the samples that are derived have the values of samples or shape_tensors; or write input_data_file",
                 )
-
-
-def _lie_in(dims: Sequence[int], ranges: Ranges) -> bool:
-    """Whether dims are possible sizes; a variable one (-1) always is."""
-    return len(dims) == len(ranges) and all(dim == -1 or low <= dim <= high for dim, (low, high) in zip(dims, ranges, strict=True))
-
-
-def _written(ranges: Ranges) -> str:
-    return f"[{', '.join(str(low) if low == high else f'{low} to {high}' for low, high in ranges)}]"
