@@ -66,9 +66,9 @@ class Proxy:
                 limit = self.cut_after if is_answer else self.cut_request_after
                 if limit is not None:
                     data = data[: max(limit - passed, 0)]
+                self.heard += 0 if is_answer else len(data)  # before the answer to it can be there
                 target.sendall(data)
                 passed += len(data)
-                self.heard += 0 if is_answer else len(data)
                 if limit is not None and passed >= limit:
                     # As a process that dies does it: what is still sent to it is refused, and not only left unread.
                     source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
