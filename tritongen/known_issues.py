@@ -59,6 +59,14 @@ ISSUES: tuple[Issue, ...] = (
         is_security=True,
     ),
     Issue(
+        "crash-when-cancelled",
+        "a request over gRPC that its client cancels, as each does whose deadline is over, in the instant in which it is answered may end the server with"
+        " signal 11",
+        "use 25.06 or newer; before, give the queue a timeout below the clients' deadlines, or send over HTTP what may be cancelled",
+        "triton-inference-server/server 7368 and 8034; mended step by step by pull requests 7840, 8078 and 8220, the last of May 2025; seen in 24.10",
+        last="25.05",
+    ),
+    Issue(
         "order-not-kept",
         "preserve_ordering is not kept: responses may overtake each other",
         "use release 26.08 or newer (or 25.08 or older), or match responses to requests by their ids",

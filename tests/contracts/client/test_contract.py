@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import json
 import threading
+import time
 from functools import partial
 
 import contract
@@ -208,11 +209,19 @@ def test_results_of_many_requests_come_in_order_and_are_read_no_further_ahead(cl
 
 
 def test_an_error_in_many_requests_ends_them(client):
-    values = [{"x": np.full((1, 2), sign, np.float32)} for sign in (1, 1, -1, 1)]
-    results = client.infer_many("failing", values, window=2)
+    """One after another: with another under way, which is cancelled, this Triton may end (known issue `crash-when-cancelled`)."""
+    read = []
+
+    def values():
+        for sign in (1, 1, -1, 1):
+            read.append(sign)
+            yield {"x": np.full((1, 2), sign, np.float32)}
+
+    results = client.infer_many("failing", values(), window=1)
     assert [len(next(results)["y"]), len(next(results)["y"])] == [1, 1]
     with pytest.raises(errors.ServerError):
         next(results)
+    assert read == [1, 1, -1]
 
 
 def test_a_decoupled_model_streams_over_grpc(client, kind):
@@ -290,6 +299,7 @@ def test_a_deadline_ends_the_call(client, gate):
     with gate("slow") as slow:
         with pytest.raises(errors.DeadlineExceeded, match=r"no answer within 0\.2 s"):
             client.infer("slow", seconds=contract.UNTIL_OPENED, deadline_s=0.2)
+        time.sleep(0.5)  # an answer in the instant in which its request is cancelled may end this Triton (known issue `crash-when-cancelled`)
         slow.open()
         client.infer("slow", seconds=seconds(0), deadline_s=60)
     for wrong in (0, -1, 1e9, float("nan")):
