@@ -149,6 +149,8 @@ def _judge_without_metrics(spec: Spec, findings: Findings) -> None:
     if spec.server.metrics.enabled is not False:
         return
     written = [*_stated(spec.server.metrics, ("server", "metrics")), *_stated(spec.deploy.monitoring, ("deploy", "monitoring"))]
+    if "metrics" in spec.server.listen.model_fields_set:
+        written.append(("server", "listen", "metrics"))
     for key in written:
         if key[-1] != "enabled":
             findings.idle(key, f"{'.'.join(map(str, key))} has no effect: metrics.enabled is false", hint="remove it, or metrics.enabled: false")

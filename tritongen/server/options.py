@@ -121,7 +121,8 @@ def with_server(options: ServerOptions, server: Server, host: Host) -> tuple[Ser
     stated: dict[str, Any] = {
         "http_port": _given(listen, "http"),
         "grpc_port": _given(listen, "grpc"),
-        "metrics_port": _given(listen, "metrics"),
+        # tritongen reads metrics also where the spec wants none: at any free port, since theirs may be another's.
+        "metrics_port": 0 if server.metrics.enabled is False else _given(listen, "metrics"),
         "host": listen.address,
         "model_control": server.model_control,
         "load_models": server.load_models,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ValidationInfo, field_validator
-
 from tritongen.spec.options import Address, Milliseconds, Port
 from tritongen.spec.strict import Strict, setting
 from tritongen.spec.units import SomeSize
-from tritongen.spec.values import Flag, PositiveInt, Size32, problem
+from tritongen.spec.values import Flag, PositiveInt, Size32
 
 
 class Listen(Strict, json_schema_extra={"examples": [{"address": "192.0.2.10", "http": 9000}]}):
@@ -22,29 +20,10 @@ class Listen(Strict, json_schema_extra={"examples": [{"address": "192.0.2.10", "
         why="to let other machines in; by default nobody but this machine reaches the server, which asks nobody for a password",
     )
     http: Port = setting("Port for HTTP.", default=8000, sets="the published port; in `tritongen serve`, --http-port", why="where 8000 is taken")
-    grpc: Port = setting(
-        "Port for gRPC.", default=8001, validate_default=True, sets="the published port; in `tritongen serve`, --grpc-port", why="where 8001 is taken"
-    )
+    grpc: Port = setting("Port for gRPC.", default=8001, sets="the published port; in `tritongen serve`, --grpc-port", why="where 8001 is taken")
     metrics: Port = setting(
-        "Port for Prometheus metrics.",
-        default=8002,
-        validate_default=True,
-        sets="the published port; in `tritongen serve`, --metrics-port",
-        why="where 8002 is taken",
+        "Port for Prometheus metrics.", default=8002, sets="the published port; in `tritongen serve`, --metrics-port", why="where 8002 is taken"
     )
-
-    @field_validator("grpc", "metrics")
-    @classmethod
-    def _ports_differ(cls, port: int, info: ValidationInfo) -> int:
-        if twin := next((name for name in ("http", "grpc") if info.data.get(name) == port), None):
-            raise problem(
-                f"{info.field_name} has port {port}, which {twin} has",
-                code="TG015",
-                consequence="tritonserver refuses to start with two protocols on one port",
-                hint="give each protocol a port of its own",
-                beside=(twin,),
-            )
-        return port
 
 
 class Http(Strict, json_schema_extra={"examples": [{"threads": 16, "max_input_size": "256MiB"}]}):

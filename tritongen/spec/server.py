@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_core import InitErrorDetails
 
 from tritongen.spec.instances import GpuNumber, PolicyName, ResourceName
 from tritongen.spec.observing import Log, Metrics
@@ -130,7 +131,6 @@ class Server(
 ):
     """How tritonserver is started, by a deployment that is rendered from the spec and by `tritongen serve`. What is left out is as Triton has it."""
 
-    listen: Listen = setting("Where clients reach it.", default_factory=Listen, sets="addresses and ports", why="to let other machines in, or to move ports")
     model_control: ModelControl | None = setting(
         "none: load all models at the start. poll: follow changes of the repository. explicit: load on request, and `load_models` at the start. Default: none.",
         sets="--model-control-mode",
@@ -154,6 +154,7 @@ class Server(
         why="to keep models that share a GPU out of each other's way",
     )
     metrics: Metrics = setting("What Prometheus is shown.", default_factory=Metrics, sets="--metrics-config and the options beside it", why="to see p99")
+    listen: Listen = setting("Where clients reach it.", default_factory=Listen, sets="addresses and ports", why="to let other machines in, or to move ports")
     log: Log = setting("What it writes.", default_factory=Log, sets="--log-verbose and the options beside it", why="to find a mistake, or for log readers")
     http: Http = setting("Requests over HTTP.", default_factory=Http, sets="--http-thread-count and the options beside it", why="for large requests")
     grpc: Grpc = setting("Requests over gRPC.", default_factory=Grpc, sets="the options that begin with --grpc", why="for proxies, and for many requests")
@@ -200,6 +201,27 @@ class Server(
                 beside=("model_control",),
             )
         return value
+
+    @field_validator("listen")
+    @classmethod
+    def _ports_differ(cls, listen: Listen, info: ValidationInfo) -> Listen:
+        """A port that two protocols would share; the one of metrics is free where there are none."""
+        metrics = info.data.get("metrics")
+        served = [name for name in ("http", "grpc", "metrics") if name != "metrics" or (metrics is not None and metrics.enabled is not False)]
+        owners: dict[int, str] = {}
+        problems: list[InitErrorDetails] = []
+        # Those that were written come last: one of them is to be changed, and not a default.
+        for name in sorted(served, key=lambda name: name in listen.model_fields_set):
+            port = getattr(listen, name)
+            twin = owners.setdefault(port, name)
+            if twin != name:
+                message = f"{name} has port {port}, which {twin} has{'' if twin in listen.model_fields_set else ' by default'}"
+                consequence, hint = "tritonserver refuses to start with two protocols on one port", "give each protocol a port of its own"
+                fault = problem(message, code="TG015", consequence=consequence, hint=hint, beside=(twin,))
+                problems.append(InitErrorDetails(type=fault, loc=(name,), input=port))
+        if problems:
+            raise ValidationError.from_exception_data("listen", problems)
+        return listen
 
     @field_validator("load_models")
     @classmethod

@@ -92,7 +92,7 @@ def test_what_the_spec_says_of_the_server_is_not_asked_for_again(project, triton
         ("server: {model_control: poll, poll_interval: 1500ms}", "whole seconds"),
         ("server: {metrics: {interval: 1500us}}", "whole milliseconds"),
         ("server: {exit_timeout: 0s}", "whole seconds"),
-        ("server: {listen: {http: 8001}}", "port 8001, which http has"),
+        ("server: {listen: {http: 8001}}", "http has port 8001, which grpc has by default"),
         ("server: {listen: {address: localhost}}", "number of a network interface"),
         ("server: {cache: {size: 1000B}}", "too small"),
         ("server: {host_policies: {p: {}}}", "no node and no cores"),
@@ -221,6 +221,7 @@ TAGGED = "triton: {release: '25.08'}\ndeploy: {image: 'nvcr.io/nvidia/tritonserv
         ("deploy: {gpus: [MIG-a, MIG-b]}", ["TG448 deploy.gpus"]),
         ("deploy: {gpus: [GPU-a, GPU-b]}", []),
         ("server: {metrics: {enabled: false, interval: 1s}}", ["TG117 server.metrics.interval"]),
+        ("server: {metrics: {enabled: false}, listen: {metrics: 9000}}", ["TG117 server.listen.metrics"]),
         ("server: {metrics: {enabled: false}}\ndeploy: {monitoring: {retention: 9h}}", ["TG117 deploy.monitoring.retention"]),
     ],
 )

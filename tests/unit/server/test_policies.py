@@ -32,5 +32,11 @@ def test_a_name_for_shared_memory_is_said_to_be_tritongens():
     assert [one.key for one in left_out] == [("backend_config", "python", "shm-region-prefix-name")]
 
 
+def test_ports_of_metrics_that_nobody_wants_are_left_to_others():
+    """The embedded server shows metrics all the same, to tritongen itself."""
+    server = Server.model_validate({"metrics": {"enabled": False}, "listen": {"http": 9000, "metrics": 9000}})
+    assert [with_server(given, server, LAPTOP)[0].metrics_port for given in (ServerOptions(), ServerOptions(metrics_port=9100))] == [0, 9100]
+
+
 def test_this_machine_has_a_core():
     assert this_host().cores

@@ -71,3 +71,36 @@ def test_a_user_may_be_a_plain_number(tmp_path):
 def test_one_resource_may_have_a_count_for_each_gpu(tmp_path):
     text = "server: {rate_limit: {resources: [{name: r, count: 1}, {name: r, count: 2, gpu: 0}, {name: r, count: 2, gpu: 1}]}}"
     assert len(read(tmp_path, text).server.rate_limit.resources) == 3
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("listen: {http: 8001}", ["http has port 8001, which grpc has by default"]),
+        ("listen: {http: 8002}", ["http has port 8002, which metrics has by default"]),
+        ("listen: {grpc: 8002}", ["grpc has port 8002, which metrics has by default"]),
+        ("listen: {metrics: 8000}", ["metrics has port 8000, which http has by default"]),
+        ("listen: {http: 9000, grpc: 9000, metrics: 9000}", ["grpc has port 9000, which http has", "metrics has port 9000, which http has"]),
+        ("metrics: {enabled: true}, listen: {http: 8002}", ["http has port 8002, which metrics has by default"]),
+        ("metrics: {enabled: false}, listen: {http: 8001}", ["http has port 8001, which grpc has by default"]),
+        ("metrics: {enabled: false}, listen: {http: 8001, grpc: 8001}", ["grpc has port 8001, which http has"]),
+    ],
+)
+def test_protocols_that_are_served_have_ports_of_their_own(tmp_path, server, said):
+    with pytest.raises(SpecError) as refused:
+        read(tmp_path, f"server: {{{server}}}")
+    found = [each for each in refused.value.diagnostics if each.code == "TG015"]
+    assert [each.message.partition("; ")[0] for each in found] == said
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "metrics: {enabled: false}, listen: {http: 8002}",
+        "metrics: {enabled: false}, listen: {grpc: 8002}",
+        "listen: {http: 9000, metrics: 9000}, metrics: {enabled: false}",
+        "listen: {http: 8001, grpc: 8000}",
+    ],
+)
+def test_the_port_of_what_is_not_served_is_free(tmp_path, server):
+    assert read(tmp_path, f"server: {{{server}}}").server.listen.grpc
