@@ -18,11 +18,11 @@ from ruamel.yaml import YAML
 
 import tritongen
 from tritongen.diagnostics import Location
-from tritongen.render.deploy import exported
 from tritongen.render.findings import Findings
 from tritongen.render.monitoring import judge_promises, monitoring_files
 from tritongen.render.promises import DEFAULT_QUANTILES, Exported
 from tritongen.render.promql import promql_text
+from tritongen.render.serving import exported
 from tritongen.sources.flow import yaml_flow
 
 pytestmark = pytest.mark.system

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from tritongen.diagnostics import Severity
 from tritongen.recipe import SCRIPT
-from tritongen.render.backend_settings import needed_settings
-from tritongen.render.caching import wants_cache
 from tritongen.render.containers import PASSWORD_CHECK, grafana_user, is_root, project_name
 from tritongen.render.cpu import for_cpu
 from tritongen.render.findings import Findings
 from tritongen.render.images import server_image
 from tritongen.render.monitoring import judge_promises, monitoring_files
-from tritongen.render.placement import placed_groups
-from tritongen.render.promises import DEFAULT_QUANTILES, Exported, has_load_times
 from tritongen.render.published import judge_ports
 from tritongen.render.scenario import judge_locust, locust_run, locustfile
+from tritongen.render.serving import (
+    MOUNT,
+    artifacts_mount,
+    awaited_models,
+    builds_plans,
+    command,
+    exported,
+    has_metrics,
+    healthcheck,
+    keeps_engines,
+    needs_gpus,
+    published_ports,
+    start_us,
+)
 from tritongen.spec import LoadedSpec, Spec
 from tritongen.spec.units import duration_text
 from tritongen.templating import LOCUSTFILES, comment, environment, shipped_locustfile
-from tritongen.tritonserver import DISABLE_AUTO_COMPLETE, server_arguments
 
 LEAD = PurePosixPath("docker-compose.yml")
 """The file whose stamp knows the others."""
@@ -35,20 +44,13 @@ LOADTESTS = PurePosixPath("loadtests")
 SCENARIO = LOADTESTS / "scenario.py"
 DOCKERFILE = LOADTESTS / "Dockerfile"
 
-MOUNT = PurePosixPath("/models")
-"""Where containers see the repository; the artifacts, which Triton must not see, lie beside it."""
-
 _NUMBERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 """Without it CUDA gives the fastest GPU the number 0, whatever nvidia-smi says."""
 
-PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
 _SHM_BYTES = 1 << 30
 _RETENTION_US = 360 * 3_600_000_000
 _EXIT_TIMEOUT_US = 30_000_000
 _GRACE_US = 10_000_000
-_START_US = 120_000_000
-_ENGINES_US = 900_000_000
-"""A TensorRT engine takes minutes to build, and a model may have one for each of its parts."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def deployment(loaded: LoadedSpec, places: Places, *, tritongen_version: str) ->
         **{LOADTESTS / name: shipped_locustfile(name) for name in LOCUSTFILES},
     }
     if has_metrics(spec):
-        files = monitoring_files(spec, exported(spec), ready=awaited_models(spec), start_us=_start_us(spec))
+        files = monitoring_files(spec, exported(spec), ready=awaited_models(spec), start_us=start_us(spec))
         others |= {MONITORING / path: text for path, text in files.items()}
     if has_cpu:
         cpu_header = _header(CPU_FILE, places, tritongen_version, has_cpu=has_cpu)
@@ -117,7 +119,7 @@ def judge_deployment(loaded: LoadedSpec, places: Places) -> Findings:
             consequence="a volume there would hide it",
             hint="write engine_cache: /engine-cache",
         )
-    judge_ports(loaded.spec, _published(loaded.spec), findings, monitored=has_metrics(loaded.spec))
+    judge_ports(loaded.spec, published_ports(loaded.spec), findings, monitored=has_metrics(loaded.spec))
     for key, path in (("repository", places.repository), ("deploy", places.password_file or "")):
         if not is_unicode(path):
             findings.error(
@@ -211,92 +213,17 @@ def _server_context(spec: Spec, places: Places, *, cpu: bool) -> Mapping[str, An
         "environment_variables": {**({} if gpus is None else _NUMBERED), **deploy.environment},
         "gpus": gpus,
         "grafana_user": grafana_user(spec),
-        "healthcheck": list(_healthcheck(spec)),
+        "healthcheck": list(healthcheck(spec)),
         "image": server_image(spec),
         "is_root": is_root(deploy.user),
         "memory": deploy.memory,
         "mount": MOUNT,
-        "ports": [(port, getattr(listen, name)) for name, port in _published(spec).items()],
+        "ports": [(port, getattr(listen, name)) for name, port in published_ports(spec).items()],
         "repository": places.cpu_repository if cpu else places.repository,
         "restart": deploy.restart,
         "shm_size": deploy.shm_size or _SHM_BYTES,
-        "start_period": duration_text(_start_us(spec)),
+        "start_period": duration_text(start_us(spec)),
         "stop_grace_period": duration_text((spec.server.exit_timeout or _EXIT_TIMEOUT_US) + _GRACE_US),
         "ulimits": deploy.ulimits,
         "user": deploy.user,
     }
-
-
-def _published(spec: Spec) -> Mapping[str, int]:
-    """By key of `server.listen`, the ports inside the container that are published."""
-    return {name: port for name, port in PORTS.items() if name != "metrics" or has_metrics(spec)}
-
-
-def command(spec: Spec) -> tuple[str, ...]:
-    """The server and its options, inside the container."""
-    options = server_arguments(spec.server, wants_cache=any(wants_cache(model) for model in spec.models), needed=needed_settings(spec.models))
-    return ("tritonserver", f"--model-repository={MOUNT}", DISABLE_AUTO_COMPLETE, *options)
-
-
-def artifacts_mount() -> PurePosixPath:
-    """Where containers see the artifacts: beside the repository, as on disk."""
-    return MOUNT.with_name(f"{MOUNT.name}.artifacts")
-
-
-def needs_gpus(spec: Spec) -> bool:
-    """Whether any copy of a model is to run on a GPU, or may."""
-    return any(group.kind != "cpu" for model in spec.models for group in placed_groups(model))
-
-
-def builds_plans(spec: Spec) -> bool:
-    """Whether any model is served from a plan, which is built where it is served."""
-    return any(model.backend == "tensorrt" for model in spec.models)
-
-
-def keeps_engines(spec: Spec) -> bool:
-    """Whether any model has TensorRT engines or times that are kept from one start to the next."""
-    users = [model.onnxruntime.tensorrt for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
-    return any(options.engine_cache or options.timing_cache for options in users)
-
-
-def has_metrics(spec: Spec) -> bool:
-    """Whether the server shows metrics."""
-    return spec.server.metrics.enabled is not False
-
-
-def exported(spec: Spec) -> Exported:
-    """What Prometheus is shown by the server."""
-    metrics = spec.server.metrics
-    quantiles = tuple(one.quantile for one in metrics.summary_quantiles) or DEFAULT_QUANTILES
-    return Exported(
-        counters=metrics.counter_latencies is not False,
-        quantiles=quantiles if metrics.summary_latencies else (),
-        load_times=has_load_times(spec.triton.release),
-        gpus=needs_gpus(spec) and metrics.gpu is not False,
-    )
-
-
-def awaited_models(spec: Spec) -> tuple[str, ...]:
-    """The models that are loaded at the start."""
-    names = tuple(model.name for model in spec.models)
-    if spec.server.model_control != "explicit" or "*" in spec.server.load_models:
-        return names
-    return tuple(name for name in names if name in spec.server.load_models)
-
-
-def _healthcheck(spec: Spec) -> Iterator[str]:
-    """curl, which the images have (server/build.py), asking for the server and for each model by name: one that is not there at all is not ready either.
-
-    A proxy that the container's variables name would be asked even for localhost.
-    """
-    yield from ("curl", "--noproxy", "*", "--fail", "--silent", "--show-error", "--fail-early", "--max-time", "5")
-    yield "http://localhost:8000/v2/health/ready"
-    if spec.server.strict_readiness is not False:
-        yield from (f"http://localhost:8000/v2/models/{name}/ready" for name in awaited_models(spec))
-
-
-def _start_us(spec: Spec) -> int:
-    if spec.deploy.start_period is not None:
-        return spec.deploy.start_period
-    builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
-    return _START_US + len(builders) * _ENGINES_US

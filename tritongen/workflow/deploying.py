@@ -13,7 +13,8 @@ from tritongen import __version__
 from tritongen.diagnostics import Diagnostic, Location, Severity
 from tritongen.render.containers import grafana_user
 from tritongen.render.cpu import for_cpu
-from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, builds_plans, deployment, has_metrics, judge_deployment
+from tritongen.render.deploy import DOCKERFILE, LEAD, MONITORING, Places, deployment, judge_deployment
+from tritongen.render.serving import builds_plans, has_metrics
 from tritongen.repository import Action, FilePlan, Plan, WantedFiles, artifacts_beside, plan_files
 from tritongen.spec import LoadedSpec
 from tritongen.spec.models import Source
