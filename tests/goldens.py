@@ -40,8 +40,8 @@ from tritongen.workflow.writing import apply_rendering
 
 ROOT = Path(__file__).parent / "golden"
 NAMES = sorted(path.parent.name for path in ROOT.glob("*/spec.yaml"))
-_VARYING = re.compile(rb'[0-9a-f]{64}|(?<=/)[0-9a-f]{16}(?=")|(?<=")[0-9]+(\.[0-9]+)+(?=")')
-"""Hashes, folders of engine caches, which are hashes too, and versions of libraries."""
+_VARYING = re.compile(rb'[0-9a-f]{64}|(?<=-)[0-9a-f]{16}(?=")|(?<=")[0-9]+(\.[0-9]+)+(?=")')
+"""Hashes, those in folders of engine caches too, and versions of libraries."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 

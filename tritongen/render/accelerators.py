@@ -19,6 +19,9 @@ from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.target import Target
 
+_LONGEST_NAME = 200
+"""Letters of a model's name in the name of a folder, which file systems end at 255; the fingerprint tells the rest."""
+
 
 def add_accelerator(
     config: Any,
@@ -74,13 +77,21 @@ def without_shared_engines(model: ModelSpec, versions: Sequence[int], findings: 
 
 
 def _engine_folder(model: ModelSpec, target: Target, release: Release | None, digest: str, parameters: Mapping[str, str]) -> str:
-    """Where a model's engines are kept: a folder for each model, and in it one for each thing that makes engines others.
+    """Where a model's engines are kept: a folder of its own for each thing that makes engines others, directly in the one of all engines.
 
-    These are its files, precision, release (and so TensorRT), profile with the batch, and options of building. ONNX Runtime itself finds engines again by the
-    names in the graph, the versions of libraries and the GPU alone, whatever the weights (`TRTGenerateId` in its TensorRT provider).
+    These are the model, its files, precision, release (and so TensorRT), profile with the batch, and options of building. ONNX Runtime itself finds engines
+    again by the names in the graph, the versions of libraries and the GPU alone, whatever the weights (`TRTGenerateId` in its TensorRT provider). It makes the
+    folder, but none above it: `fs::create_directory` in the provider's constructor throws where the one above is missing, and the model does not load.
     """
-    parts = [digest, model.precision, release.name if release else str(target.release), *(f"{key}={value}" for key, value in sorted(parameters.items()))]
-    return f"{target.engine_cache.rstrip('/')}/{model.name}/{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"
+    parts = [
+        model.name,
+        digest,
+        model.precision,
+        release.name if release else str(target.release),
+        *(f"{key}={value}" for key, value in sorted(parameters.items())),
+    ]
+    fingerprint = hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
+    return f"{target.engine_cache.rstrip('/')}/{model.name[:_LONGEST_NAME]}-{fingerprint}"
 
 
 def profile_shapes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], findings: Findings, *, asked: bool = False) -> dict[str, str]:

@@ -89,7 +89,7 @@ def test_every_key_is_written_under_the_backends_own_name():
         "use_ep_level_unified_stream": "1",
     }
     cache = written["tensorrt"].pop("trt_engine_cache_path")
-    assert cache.startswith("/engine-cache/m/")
+    assert cache.startswith("/engine-cache/m-")
     assert written["tensorrt"].pop("trt_timing_cache_path") == cache
     assert written["tensorrt"] == {
         "precision_mode": "INT8",

@@ -11,7 +11,7 @@ from tritongen.server.adapt import Machine, adapt
 BASE = 'name: "m" platform: "onnxruntime_onnx" max_batch_size: 8 '
 TENSORRT = (
     'optimization { execution_accelerators { gpu_execution_accelerator: [{ name: "tensorrt" '
-    'parameters { key: "trt_engine_cache_path" value: "/engine-cache/m/abc" } }] } } '
+    'parameters { key: "trt_engine_cache_path" value: "/engine-cache/m-abc" } }] } } '
 )
 
 
@@ -82,19 +82,19 @@ def test_a_plan_is_served_from_its_source(cpu, with_gpu):
 def test_engine_caches_go_where_they_can_be_written(with_gpu, tmp_path):
     found = adapted(TENSORRT, with_gpu)
     (accelerator,) = found.config.optimization.execution_accelerators.gpu_execution_accelerator
-    assert accelerator.parameters["trt_engine_cache_path"] == f"{tmp_path}/m/abc"
-    assert found.folders == (f"{tmp_path}/m/abc",)
+    assert accelerator.parameters["trt_engine_cache_path"] == f"{tmp_path}/m-abc"
+    assert found.folders == (f"{tmp_path}/m-abc",)
     assert found.differences == ()
-    writable = TENSORRT.replace("/engine-cache/m/abc", str(tmp_path))
+    writable = TENSORRT.replace("/engine-cache/m-abc", str(tmp_path))
     assert adapted(writable, with_gpu) is None
 
 
 def test_a_file_that_holds_engines_goes_into_a_folder_that_is_made(with_gpu, tmp_path):
-    cached = 'key: "trt_engine_cache_path" value: "/engine-cache/m/abc"'
-    found = adapted(TENSORRT.replace(cached, 'key: "trt_ep_context_file_path" value: "/engine-cache/m/abc/m_ctx.onnx"'), with_gpu)
+    cached = 'key: "trt_engine_cache_path" value: "/engine-cache/m-abc"'
+    found = adapted(TENSORRT.replace(cached, 'key: "trt_ep_context_file_path" value: "/engine-cache/m-abc/m_ctx.onnx"'), with_gpu)
     (accelerator,) = found.config.optimization.execution_accelerators.gpu_execution_accelerator
-    assert accelerator.parameters["trt_ep_context_file_path"] == f"{tmp_path}/m/abc/m_ctx.onnx"
-    assert found.folders == (f"{tmp_path}/m/abc",)
+    assert accelerator.parameters["trt_ep_context_file_path"] == f"{tmp_path}/m-abc/m_ctx.onnx"
+    assert found.folders == (f"{tmp_path}/m-abc",)
 
 
 @pytest.mark.parametrize(("devices", "kept"), [("cpu:0;gpu:0", "cpu:0"), ("gpu:0;gpu:1", None), ("cpu:0", "cpu:0")])

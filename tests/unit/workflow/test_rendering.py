@@ -1,7 +1,7 @@
 """Spec and model files → plan, as `tritongen render` makes it."""
 
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import networks
 import numpy as np
@@ -188,12 +188,26 @@ def test_the_tensorrt_accelerator_has_a_cache_of_its_own_and_whole_profiles(tmp_
     (accelerator,) = config.optimization.execution_accelerators.gpu_execution_accelerator
     assert accelerator.name == "tensorrt"
     assert accelerator.parameters["precision_mode"] == "FP16"
-    assert accelerator.parameters["trt_engine_cache_path"].startswith("/engine-cache/m/")
+    assert accelerator.parameters["trt_engine_cache_path"].startswith("/engine-cache/m-")
     assert [accelerator.parameters[f"trt_profile_{which}_shapes"] for which in ("min", "opt", "max")] == ["x:1x8", "x:4x8", "x:8x8"]
     assert [(group.kind, group.count) for group in config.instance_group] == [(1, 1)], "an accelerator on a GPU needs KIND_GPU, or Triton ignores it"
     other = rendered(tmp_path, "source: m.onnx\naccelerator: tensorrt\nprecision: fp32\nbatching: {max: 8, preferred: [4]}")
     cache = other.optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["trt_engine_cache_path"]
     assert cache != accelerator.parameters["trt_engine_cache_path"]
+
+
+@pytest.mark.parametrize("name", ["m", "n" * 255])
+def test_engines_lie_directly_in_the_folder_of_all_engines(tmp_path, name):
+    """ONNX Runtime makes the folder of a model's engines, and no other: one that lay deeper would keep the model from loading on a new volume."""
+    networks.mlp(tmp_path / "m.onnx")
+    keys = "source: m.onnx, accelerator: tensorrt, batching: {max: 8}"
+    (tmp_path / "spec.yaml").write_text(f"version: 1\ntriton: {{engine_cache: /var/engines}}\nmodels: [{{name: {name}, {keys}}}]\n")
+    config = config_of(plan_render(tmp_path / "spec.yaml"), name)
+    (accelerator,) = config.optimization.execution_accelerators.gpu_execution_accelerator
+    for key in ("trt_engine_cache_path", "trt_timing_cache_path"):
+        path = PurePosixPath(accelerator.parameters[key])
+        assert path.parent == PurePosixPath("/var/engines")
+        assert len(path.name) <= 255
 
 
 def test_weights_that_change_get_another_engine_cache(tmp_path):
