@@ -61,11 +61,17 @@ class Payloads:
 
 
 def check_single_answers(meta: ModelMeta) -> None:
-    """Raise InputError (TG420) for a decoupled model, where each request is to have one answer."""
+    """Raise InputError (TG420) for a model that is decoupled or takes sequences, where each request, on its own, is to have one answer."""
     if meta.decoupled:
         raise problem(
             f"the model {meta.name!r} is decoupled: a request has any number of responses, and Triton refuses it outside of a stream, so that all would fail",
             "write a locustfile with stream() of TritonGrpcUser, such as loadtests/streaming.py",
+            model=meta.name,
+        )
+    if meta.is_stateful:
+        raise problem(
+            f"the model {meta.name!r} takes requests of a sequence only (sequence_batching), and Triton refuses others, so that all would fail",
+            "write a locustfile with self.client.sequence() of TritonGrpcUser",
             model=meta.name,
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tritongen.render.findings import Findings, Key
+from tritongen.render.sequences import takes_sequences
 from tritongen.spec import Spec
 from tritongen.spec.scenarios import DEFAULT_RATE, RANDOM, Scenario, Traffic
 from tritongen.spec.sending import sending
@@ -56,11 +57,12 @@ def locustfile(spec: Spec, *, spec_name: str, loaded_models: Sequence[str]) -> s
     Args:
         spec: the spec.
         spec_name: the spec's file, for people to read.
-        loaded_models: names of models that the server loads at the start: those that are asked where the spec has no scenario, or one that names none.
+        loaded_models: names of models that the server loads at the start: where the spec has no scenario, or one that names none, those of them are asked that
+            answer single requests.
     """
     scenario = _scenario(spec)
     run = scenario or Scenario(users=_USERS)
-    names = tuple(run.models or ()) or tuple(loaded_models) or tuple(model.name for model in spec.models)
+    names = _asked(spec, loaded_models)
     asked = [(model.name, sending(run, model)) for model in spec.models if model.name in names]
     users = _users(run)
     rate = None if run.users else _rate(run)
@@ -89,6 +91,7 @@ def locustfile(spec: Spec, *, spec_name: str, loaded_models: Sequence[str]) -> s
 
 def judge_locust(spec: Spec, loaded_models: Sequence[str], findings: Findings) -> None:
     """What a deployment's Locust cannot do as the scenario has it (TG440). `loaded_models` as in `locustfile`; `findings`: for keys of the whole spec."""
+    _judge_sequences(spec, loaded_models, findings)
     scenario = _scenario(spec)
     if scenario is None:
         return
@@ -116,6 +119,32 @@ def judge_locust(spec: Spec, loaded_models: Sequence[str], findings: Findings) -
         findings.advice(
             "TG440", (*here, *key), f"Locust in the deployment {what}", hint="nothing has to be done: `tritongen load` follows the scenario as it is"
         )
+
+
+def _named(spec: Spec) -> Sequence[str]:
+    """The names of the models that the scenario names; none where it, or the spec, leaves that open."""
+    scenario = _scenario(spec)
+    return tuple(scenario.models or ()) if scenario else ()
+
+
+def _asked(spec: Spec, loaded_models: Sequence[str]) -> Sequence[str]:
+    """The names of the models that are asked. One that takes sequences is so only where the scenario names it, or where there is no other."""
+    there = [model for model in spec.models if not loaded_models or model.name in loaded_models]
+    return _named(spec) or [model.name for model in there if not takes_sequences(model)] or [model.name for model in there]
+
+
+def _judge_sequences(spec: Spec, loaded_models: Sequence[str], findings: Findings) -> None:
+    asked = _asked(spec, loaded_models)
+    left_out = () if _named(spec) else loaded_models
+    for index, model in enumerate(spec.models):
+        if takes_sequences(model) and model.name in (*asked, *left_out):
+            findings.advice(
+                "TG440",
+                ("models", index, "config", "sequence_batching"),
+                f"Locust in the deployment {'asks' if model.name in asked else 'does not ask'} model '{model.name}', which takes requests of a sequence only",
+                consequence="each request of Locust's stands alone, and is refused" if model.name in asked else "",
+                hint="write a locustfile of your own in loadtests/, with self.client.sequence() of a TritonGrpcUser",
+            )
 
 
 def _unfollowed(scenario: Scenario) -> Iterator[tuple[Key, str]]:

@@ -31,9 +31,14 @@ class Filled:
     kept: frozenset[str] = frozenset()
 
 
+def takes_sequences(model: ModelSpec) -> bool:
+    """Whether Triton refuses requests that belong to no sequence."""
+    return _FIELD in model.config
+
+
 def filled_tensors(model: ModelSpec) -> Filled:
     """What `config: {sequence_batching: ...}` names; what is wrong in it is said where the overlay is merged."""
-    if _FIELD not in model.config:
+    if not takes_sequences(model):
         return Filled()
     batching = _parsed(model).sequence_batching
     return Filled(

@@ -137,12 +137,14 @@ class Deploying:
         if path.is_file():
             yield from self._password_in(path)
             return
+        # An older container engine made a folder of it.
+        room = f"rmdir {shlex.quote(str(path))}" if path.is_dir() else f"mkdir -p {shlex.quote(str(path.parent))}"
         yield Diagnostic(
             "TG448",
             f"the file with Grafana's password, {path}, {'is no file' if path.exists() else 'is not there'}",
             self._loaded.locate(("deploy", "monitoring", "admin_password")),
             "the container engine does not start Grafana, or gives it a folder in place of the password",
-            f"write the password into it: (umask 077 && printf %s PASSWORD > {shlex.quote(str(path))}), as the user that deploy.user names",
+            f"write the password into it: (umask 077 && {room} && printf %s PASSWORD > {shlex.quote(str(path))}), as the user that deploy.user names",
             severity=Severity.WARNING,
         )
 

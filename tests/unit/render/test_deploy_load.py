@@ -140,3 +140,25 @@ def test_what_locust_sends_otherwise_is_said_at_its_key(tmp_path, before, scenar
         assert (finding.code, finding.severity.name.lower()) == ("TG440", severity)
         assert finding.location == spec.locate(("load", "scenarios", name, *key.split(".")))
         assert words in finding.message
+
+
+STATEFUL = "{name: s, source: m.onnx, config: {sequence_batching: {max_sequence_idle_microseconds: 5000000}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "said"),
+    [
+        (f"models: [{MODEL}, {STATEFUL}]", ["m"], "does not ask model 's'"),
+        (f"models: [{MODEL}, {STATEFUL}]\nload: {{scenarios: {{day: {{rate: 5}}}}}}", ["m"], "does not ask model 's'"),
+        (f"models: [{MODEL}, {STATEFUL}]\nload: {{scenarios: {{day: {{rate: 5, models: [s]}}}}}}", ["s"], "asks model 's'"),
+        (f"models: [{MODEL}, {STATEFUL}]\nload: {{scenarios: {{day: {{rate: 5, models: [m]}}}}}}", ["m"], ""),
+        (f"models: [{STATEFUL}]", ["s"], "asks model 's'"),
+        (f"server: {{model_control: explicit, load_models: [m]}}\nmodels: [{MODEL}, {STATEFUL}]", ["m"], ""),
+    ],
+)
+def test_models_that_take_sequences_are_not_asked_single_requests_unless_they_are_named(tmp_path, text, asked, said):
+    spec = loaded(tmp_path, text)
+    assert [one.model for one in loads_of(texts(spec)[SCENARIO])] == asked
+    found = judge_deployment(spec, PLACES).found
+    assert [finding.code for finding in found] == ["TG440"] * bool(said)
+    assert all(said in finding.message and "sequence_batching" in finding.location.text for finding in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import compose
@@ -313,6 +314,20 @@ def test_python_does_the_same(project):
     rendering = tritongen.render(project / "spec.yaml", cpu=True, deploy=True)
     assert rendering.plan.root == project / "model_repository.cpu"
     assert (project / "docker-compose.yml").exists()
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_is_said_of_a_password_that_is_not_there_makes_it(project, tritongen, is_folder):
+    path = project / "se crets/pass.txt"
+    if is_folder:
+        path.mkdir(parents=True)
+    spec = project / "spec.yaml"
+    spec.write_text(f"{spec.read_text()}deploy: {{monitoring: {{admin_password: se crets/pass.txt}}}}\n")
+    said = tritongen("render", spec, "--deploy", "compose").err
+    ((command, password),) = re.findall(r"write the password into it: (.*printf %s (\w+) .*), as the user", said)
+    subprocess.run(["sh", "-c", command], check=True, timeout=60)
+    assert path.read_text() == password
+    assert "write the password into it" not in tritongen("render", spec, "--deploy", "compose").err
 
 
 def test_a_password_that_is_not_there_is_said_at_its_key(project, tritongen):

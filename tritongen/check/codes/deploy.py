@@ -104,8 +104,8 @@ ENTRIES = (
         None,
         "The deployment's Locust sends what the scenario says.",
         "Locust in a deployment is a closed loop of users without the files of the spec: it sends no trace and no stages, and no files of `data`. It knows no"
-        " warmup, and says no verdict on an `slo`. A model that the server does not load at its start answers none of its requests. Each worker is one process:"
-        " tens of thousands of users are late.",
+        " warmup, and says no verdict on an `slo`. A model that the server does not load at its start answers none of its requests, nor does one with"
+        " sequence_batching: each of them stands alone. Each worker is one process: tens of thousands of users are late.",
         "Nothing has to be done where that is enough; `tritongen load` sends the scenario as it is, from several machines where one is too slow.",
         "server: {model_control: explicit, load_models: [a]}\nload: {scenarios: {steady: {rate: 200, models: [a, b]}}}",
         "server: {model_control: explicit, load_models: [a, b]}\nload: {scenarios: {steady: {rate: 200, models: [a, b]}}}",
