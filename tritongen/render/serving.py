@@ -95,5 +95,6 @@ def start_us(spec: Spec) -> int:
     """How long a first start may take, in microseconds."""
     if spec.deploy.start_period is not None:
         return spec.deploy.start_period
-    builders = [model for model in spec.models if model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
+    awaited = awaited_models(spec)
+    builders = [model for model in spec.models if model.name in awaited and model.backend == "onnxruntime" and model.accelerator == "tensorrt"]
     return _START_US + len(builders) * _ENGINES_US

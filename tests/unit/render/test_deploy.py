@@ -128,6 +128,12 @@ def test_every_model_is_asked_for_and_engines_have_time(services):
     assert services(SPECS["open to all"])["tritonserver"]["healthcheck"]["test"][-1].endswith("/v2/health/ready")
 
 
+def test_only_models_that_are_loaded_at_the_start_build_engines_then(services):
+    model = "{name: %s, source: m.onnx, accelerator: tensorrt}"
+    loads = "server: {model_control: explicit, load_models: [a]}\nmodels: [" + ", ".join(model % name for name in "abc") + "]"
+    assert services(loads)["tritonserver"]["healthcheck"]["start_period"] == "17m"
+
+
 @pytest.mark.parametrize("password", ["", "deploy: {monitoring: {admin_password: p}}"])
 def test_no_proxy_is_asked_for_what_is_inside(services, password):
     """Docker's own configuration may give one to every container, and `deploy.environment` to the server's."""
