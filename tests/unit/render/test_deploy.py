@@ -11,7 +11,7 @@ from typing import Any
 
 import compose
 import pytest
-from deployments import PLACES, SPECS, VARIABLES, loaded, texts, without_gpu
+from deployments import MODEL, PLACES, SPECS, VARIABLES, loaded, texts, without_gpu
 
 from tritongen.render.deploy import CPU_FILE, DOCKERFILE, LEAD, SCENARIO
 
@@ -198,6 +198,11 @@ def test_a_password_is_a_file_and_stands_nowhere(tmp_path):
     assert open_["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
     # The volume belongs to the same user before there is a password.
     assert compose.read(texts(spec)[LEAD])["services"]["grafana"]["user"] == "1000:1000"
+
+
+def test_who_may_look_at_prometheus_can_neither_end_it_nor_delete_what_it_knows(services):
+    flags = services(f"deploy: {{monitoring: {{address: 0.0.0.0}}}}\nmodels: [{MODEL}]")["prometheus"]["command"]
+    assert [flag.partition("=")[0] for flag in flags] == ["--config.file", "--storage.tsdb.path", "--storage.tsdb.retention.time"]
 
 
 def test_without_metrics_nothing_looks_at_them(services):
