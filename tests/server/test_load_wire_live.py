@@ -52,7 +52,7 @@ def sent(url, request, count=1, timeout_s=TIMEOUT_S):
         async with open_pool(parse_url(url)) as pool:
             prepared = pool.prepare(request)
             answers = await asyncio.gather(*(pool.send(prepared, timeout_s, keep=True) for _ in range(count)))
-            return answers, [pool.decode(answer).outputs for answer in answers if answer.outcome is Outcome.OK]
+            return answers, [pool.decode(answer) for answer in answers if answer.outcome is Outcome.OK]
 
     return asyncio.run(run())
 
@@ -83,7 +83,7 @@ def test_many_requests_at_once_each_get_their_own_answer(url):
         async with open_pool(parse_url(url), limit=16) as pool:
             requests = [pool.prepare(call(url, "neg", x=np.full((1, 8), index, np.float32))) for index in range(4)]
             answers = await asyncio.gather(*(pool.send(requests[index % 4], TIMEOUT_S, keep=True) for index in range(400)))
-            return [float(pool.decode(answer).outputs["y"][0, 0]) for answer in answers]
+            return [float(pool.decode(answer)["y"][0, 0]) for answer in answers]
 
     assert asyncio.run(run()) == [-float(index % 4) for index in range(400)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
@@ -19,9 +19,9 @@ from tritongen.client.health import Health, health, holds, wait_ready
 from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
-from tritongen.client.result import Result, result_of
+from tritongen.client.result import Result
 from tritongen.client.sequence import SequenceState, Step
-from tritongen.client.streaming import open_stream, reopen_stream
+from tritongen.client.streaming import answer_of, open_stream, reopen_stream
 from tritongen.errors import InferenceError, TritongenError
 
 T = TypeVar("T")
@@ -109,9 +109,7 @@ class AsyncClient:
         Raises InvalidInput where the request does not fit the model, DeadlineExceeded, and InferenceError's other kinds.
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
-        with tracing.span(model) as span:
-            request = make_request(self._core, model, tensors if inputs is None else merged(inputs, tensors), options, span)
-            return await self._run(infer(self._core, request))
+        return await self._run(infer(self._core, model, tensors if inputs is None else merged(inputs, tensors), options))
 
     def infer_many(
         self, model: str, requests: Iterable[Mapping[str, object]] | AsyncIterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any
@@ -168,7 +166,7 @@ class AsyncClient:
                             if not begun:
                                 begun = True
                                 self._core.answered(opened.about.index)
-                            yield result_of(reply, reply.wait_s, opened.attempts)
+                            yield answer_of(opened, reply)
                     return
                 except CallFailed as failure:
                     opened = await self._run(reopen_stream(self._core, opened, failure, begun=begun))
@@ -303,26 +301,22 @@ class AsyncClient:
     async def _one_of_many(self, model: str, options: Options, limit: int, inputs: Mapping[str, object], tensors: Mapping[str, object]) -> Result:
         """A request while up to `limit` are under way; `tensors` go with each."""
         values = merged(named(inputs), tensors)
-        with tracing.span(model) as span:
-            request = make_request(self._core, model, values, options, span, window=self._core.window_beside(limit))
-            return await self._run(infer(self._core, request))
+        return await self._run(infer(self._core, model, values, options, window=self._core.window_beside(limit)))
 
     async def _in_sequence(self, model: str, step: Step) -> Result:
-        with tracing.span(model) as span:
-            request = make_request(self._core, model, step.inputs, step.options, span, step)
-            return await self._run(infer(self._core, request))
+        return await self._run(infer(self._core, model, step.inputs, step.options, sequence=step))
 
     async def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
         return await self._run(self._core.ask(call, self._core.deadline(deadline_s)))
 
-    async def _run(self, flow: Flow[T]) -> T:
+    def _run(self, flow: Flow[T]) -> Coroutine[Any, Any, T]:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
         elif self._loop is not loop:
             flow.close()
             raise InferenceError("the client was used in another event loop before", hint="make an AsyncClient in each event loop, or use Client")
-        return await run_async(flow, self._transports)
+        return run_async(flow, self._transports)
 
 
 async def _next(source: AsyncIterator[T]) -> T:

@@ -123,7 +123,7 @@ class UnloadModel:
 
 @dataclass(slots=True)
 class Infer:
-    """One request, to be left as it is. `parameters` hold priority, timeout and the sequence's own beside those of the user. Answer: `Reply`."""
+    """One request, to be left as it is. `parameters` hold priority, timeout and the sequence's own beside those of the user. Answer: `Result`."""
 
     model: str
     version: str
@@ -153,31 +153,6 @@ Call = (
     | UnloadModel
     | Infer
 )
-
-
-@dataclass(slots=True)
-class Reply:
-    """The answer to an inference request.
-
-    Attributes:
-        outputs: arrays by name; read-only where they are views of the message.
-        model: name, as the server says it.
-        version: the version that answered.
-        request_id: as it was sent.
-        parameters: what the server says beside the tensors.
-        raw: the protocol's own message: a `ModelInferResponse`, or the JSON header as a mapping.
-        serialise_s, wait_s, decode_s: seconds for making the message, for the network and the server, and for reading the answer.
-    """
-
-    outputs: dict[str, Array]
-    model: str
-    version: str
-    request_id: str
-    parameters: Mapping[str, Any]
-    raw: Any = field(repr=False)
-    serialise_s: float = 0.0
-    wait_s: float = 0.0
-    decode_s: float = 0.0
 
 
 class Status(enum.Enum):

@@ -14,9 +14,9 @@ from tritongen.client.calls import Call, CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint, check_access
 from tritongen.client.failures import Circumstances, add_to_message, explain, too_late
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
-from tritongen.client.metadata import ModelMeta, model_meta
+from tritongen.client.metadata import ModelMeta, TensorMeta, model_meta
 from tritongen.client.policy import PROBE_S, Balancer, Budget, Deadline, pause_before
-from tritongen.client.requests import check_size
+from tritongen.client.requests import Layout, check_size
 from tritongen.client.tracing import Span
 from tritongen.errors import (
     ConnectionFailed,
@@ -33,6 +33,7 @@ from tritongen.errors import (
 
 log = logging.getLogger("tritongen.client")
 """Names, sizes and times; never a tensor's values, never a header."""
+_MOST_LAYOUTS = 1024
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,35 @@ class Settings:
     window: int = 16
 
 
+class Fit(NamedTuple):
+    """What is known of the plain requests of a layout that fits their model: the inputs that their values are of, in their order, and the queue's timeout."""
+
+    tensors: tuple[TensorMeta, ...]
+    queue_timeout_s: float
+
+
 class Described(NamedTuple):
-    """What a server says about a model, and when it said so, on `time.monotonic`."""
+    """What a server says about a model.
+
+    Attributes:
+        meta: the description.
+        at: when it was given, on `time.monotonic`.
+        fits: layouts of requests that fitted it: another of the same layout needs no look.
+    """
 
     meta: ModelMeta
     at: float
+    fits: dict[Layout, Fit]
+
+    def remember(self, layout: Layout, fit: Fit) -> None:
+        """Keep what is known of a layout; of very many, the latest."""
+        if len(self.fits) >= _MOST_LAYOUTS:
+            self.fits.clear()
+        self.fits[layout] = fit
+
+
+Answered = tuple[Any, int, int]
+"""The answer to a call, how often it was sent, and the index of the server that gave it (of a request that was cut: -1)."""
 
 
 class Core:
@@ -113,7 +138,7 @@ class Core:
         except ValueError as error:
             message = f"{self.endpoints[server].url}: what it says about model '{model}' cannot be read: {error}"
             raise ServerError(message, hint="is this a Triton, or a server of the same protocol?") from error
-        described = self.models[model, version] = Described(meta, time.monotonic())
+        described = self.models[model, version] = Described(meta, time.monotonic(), {})
         return described
 
     def forget(self, model: str) -> None:
@@ -200,8 +225,8 @@ class Core:
         headers: Headers = NO_HEADERS,
         queue_timeout_s: float = 0.0,
         span: Span | None = None,
-    ) -> Flow[tuple[Any, int, int]]:
-        """The answer to a call, how often it was sent, and the server that gave it; sent again while that is safe, within the deadline and the budget.
+    ) -> Flow[Answered]:
+        """The answer to a call, sent again while that is safe, within the deadline and the budget.
 
         `pinned`: the server to ask, -1 for any. `queue_timeout_s`: seconds after which the model's queue gives the request up; 0 where it never does.
         `span`: is told which server is asked.
@@ -224,16 +249,14 @@ class Core:
                 about = replace(self.about(index, call, headers, queue_timeout_s), waited_s=left - deadline.left_at(failure.at))
                 yield from self.recover(failure, about, deadline, attempts, idempotent=idempotent, pinned=pinned, refused=refused)
             else:
-                self.answered(index)
+                if not (self.balancer.trusted[index] and self._budget.is_full):  # nearly always neither has anything to learn
+                    self.answered(index)
                 return answer, attempts, index
 
     def answered(self, index: int) -> None:
         """A server gave an answer, which pays for retries to come."""
-        # Nearly always both have nothing to learn from it.
-        if not self.balancer.trusted[index]:
-            self.balancer.answered(index)
-        if not self._budget.is_full:
-            self._budget.earn()
+        self.balancer.answered(index)
+        self._budget.earn()
 
     def recover(
         self,

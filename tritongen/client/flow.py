@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from tritongen.client.calls import Call, Infer, Reply
+from tritongen.client.calls import Call, Infer
 from tritongen.client.policy import Deadline
 
 T = TypeVar("T")
@@ -192,6 +192,3 @@ async def _together_async(effect: Together, transports: Sequence[AsyncTransport]
         for task in tasks:
             task.cancel()
     return outcomes
-
-
-__all__ = ["NOT_BEGUN", "AsyncTransport", "Effect", "Flow", "Pause", "Reply", "Send", "Together", "Transport", "run", "run_async"]

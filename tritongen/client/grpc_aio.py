@@ -12,11 +12,12 @@ import grpc
 import grpc.aio
 
 from tritongen.client import grpc_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, OtherProtocol, Reply, ServerLive, Status, closed, expired
+from tritongen.client.calls import Call, CallFailed, Infer, OtherProtocol, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.flow import NO_HEADERS, Headers
 from tritongen.client.grpc_sync import compression_of, credentials, metadata
 from tritongen.client.grpc_watch import NOTICED_S
+from tritongen.client.result import Result
 
 _READY = grpc.ChannelConnectivity.READY
 
@@ -34,20 +35,34 @@ class AsyncGrpcTransport:
         self._stub: Any = None
         self._closed = False
 
-    async def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
-        """See `AsyncTransport`."""
+    async def send(self, call: Call, timeout_s: float, headers: Headers, *, connects: bool = False) -> Any:
+        """See `AsyncTransport`; `connects` says that it is the call by which a connection is made."""
         if isinstance(call, OtherProtocol):
             return await self._is_other(timeout_s)
-        if isinstance(call, Infer):
-            start = time.perf_counter()
-            request = codec.infer_request(call)
-            ready = time.perf_counter()
-            response = await self._call("ModelInfer", request, timeout_s - (ready - start), headers)
-            return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
         rpc = codec.RPCS[type(call)]
-        return rpc.answer(await self._call(rpc.method, rpc.request(call), timeout_s, headers))
+        start = time.perf_counter()
+        request = rpc.request(call)
+        ready = time.perf_counter()
+        timeout_s -= ready - start
+        stub = self._opened()
+        if not connects and self._channel.get_state() is not _READY:
+            timeout_s = await self._connect(timeout_s, headers)
+        if timeout_s <= 0:
+            raise expired()
+        carried = metadata(self._headers, headers) if headers else self._metadata
+        try:
+            response = await getattr(stub, rpc.method)(request, timeout=timeout_s, metadata=carried, compression=self._compression)
+        except grpc.RpcError as error:
+            raise await self._failure(error) from error
+        except grpc.aio.UsageError as error:  # what a closed channel raises
+            raise closed() from error
+        except asyncio.CancelledError:
+            if self._ended_by_close():
+                raise closed() from None
+            raise
+        return rpc.answer(response, ready - start, time.perf_counter() - ready)
 
-    async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Reply]:
+    async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Result]:
         """See `AsyncTransport`."""
         start = time.perf_counter()
         request = codec.infer_request(call)
@@ -64,7 +79,7 @@ class AsyncGrpcTransport:
             async for response in responses:
                 if response.error_message:
                     raise CallFailed(Status.FAILED, "", response.error_message)
-                yield codec.infer_reply(response.infer_response, serialise_s=before - start, wait_s=time.perf_counter() - before)
+                yield codec.infer_reply(response.infer_response, before - start, time.perf_counter() - before)
         except grpc.RpcError as error:
             raise await self._failure(error) from error
         except asyncio.CancelledError:
@@ -95,35 +110,13 @@ class AsyncGrpcTransport:
             return grpc.aio.secure_channel(self._endpoint.authority, self._credentials, options)
         return grpc.aio.insecure_channel(self._endpoint.authority, options)
 
-    async def _call(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
-        self._opened()
-        if self._channel.get_state() is not _READY:
-            timeout_s = await self._connect(timeout_s, headers)
-        if timeout_s <= 0:
-            raise expired()
-        return await self._rpc(method, request, timeout_s, headers)
-
-    async def _rpc(self, method: str, request: Any, timeout_s: float, headers: Headers) -> Any:
-        call = getattr(self._opened(), method)
-        carried = metadata(self._headers, headers) if headers else self._metadata
-        try:
-            return await call(request, timeout=timeout_s, metadata=carried, compression=self._compression)
-        except grpc.RpcError as error:
-            raise await self._failure(error) from error
-        except grpc.aio.UsageError as error:  # what a closed channel raises
-            raise closed() from error
-        except asyncio.CancelledError:
-            if self._ended_by_close():
-                raise closed() from None
-            raise
-
     async def _connect(self, timeout_s: float, headers: Headers) -> float:
         """As `GrpcTransport` does."""
         if timeout_s <= 0:
             raise expired()
         end = time.monotonic() + timeout_s
         try:
-            await self._rpc("ServerLive", codec.RPCS[ServerLive].request(ServerLive()), timeout_s, headers)
+            await self.send(ServerLive(), timeout_s, headers, connects=True)
         except CallFailed as failure:
             if failure.status in (Status.CONNECTION, Status.DEADLINE):
                 failure.sent = False

@@ -15,7 +15,9 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 
 from tritongen.client import calls, tensors
-from tritongen.client.calls import CallFailed, Reply, Status
+from tritongen.client.calls import CallFailed, Status
+from tritongen.client.result import Result, Timings
+from tritongen.samples import Array
 from tritongen.signature.wire import varint
 
 _SERVICE = "/inference.GRPCInferenceService/"
@@ -37,11 +39,13 @@ _OWN = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, g
 
 
 class Rpc(NamedTuple):
-    """One unary RPC: the stub's method, how a call becomes its request, and how its response becomes the answer."""
+    """One unary RPC: the stub's method, how a call becomes its request, and how its response becomes the answer, with the seconds for making the request and
+    for waiting.
+    """
 
     method: str
     request: Callable[[Any], Any]
-    answer: Callable[[Any], Any]
+    answer: Callable[..., Any]
 
 
 def plain(message: Any) -> dict[str, Any]:
@@ -95,29 +99,6 @@ def _unload(call: calls.UnloadModel) -> Any:
     return request
 
 
-RPCS: Mapping[type, Rpc] = {
-    calls.ServerLive: Rpc("ServerLive", lambda call: pb.ServerLiveRequest(), lambda response: response.live),
-    calls.ServerReady: Rpc("ServerReady", lambda call: pb.ServerReadyRequest(), lambda response: response.ready),
-    calls.ModelReady: Rpc("ModelReady", lambda call: pb.ModelReadyRequest(name=call.model, version=call.version), lambda response: response.ready),
-    calls.ServerMetadata: Rpc("ServerMetadata", lambda call: pb.ServerMetadataRequest(), plain),
-    calls.ModelMetadata: Rpc("ModelMetadata", lambda call: pb.ModelMetadataRequest(name=call.model, version=call.version), plain),
-    calls.ModelConfiguration: Rpc(
-        "ModelConfig", lambda call: pb.ModelConfigRequest(name=call.model, version=call.version), lambda response: plain(response.config)
-    ),
-    calls.ModelStatistics: Rpc(
-        "ModelStatistics",
-        lambda call: pb.ModelStatisticsRequest(name=call.model, version=call.version),
-        lambda response: [plain(item) for item in response.model_stats],
-    ),
-    calls.RepositoryIndex: Rpc(
-        "RepositoryIndex", lambda call: pb.RepositoryIndexRequest(ready=call.ready), lambda response: [_told(item) for item in response.models]
-    ),
-    calls.LoadModel: Rpc("RepositoryModelLoad", _load, lambda response: None),
-    calls.UnloadModel: Rpc("RepositoryModelUnload", _unload, lambda response: None),
-}
-"""All calls but `Infer`, whose parts are timed."""
-
-
 class Stub(service_pb2_grpc.GRPCInferenceServiceStub):  # type: ignore[misc]  # tritonclient states no types
     """Triton's stub on a channel of either kind, whose requests for inference are bytes, as `infer_request` makes them."""
 
@@ -135,7 +116,7 @@ def infer_request(call: calls.Infer) -> bytes:
     layout: list[tuple[str, str, tuple[int, ...]]] = []
     contents: list[bytes] = []
     for tensor, array in call.inputs:
-        content = tensors.encode(array)
+        content = array.tobytes() if tensor.dtype.itemsize else tensors.encode(array)
         layout.append((tensor.name, tensor.dtype.wire, array.shape))
         contents += (_raw_content(len(content)), content)
     asked = _asked_for(call) if call.request_id or call.outputs or call.parameters else b""
@@ -178,21 +159,56 @@ def _set(parameter: Any, value: str | int | float | bool) -> None:
         parameter.string_param = value
 
 
-def infer_reply(response: Any, *, serialise_s: float, wait_s: float) -> Reply:
+def infer_reply(response: Any, serialise_s: float, wait_s: float) -> Result:
     """The answer in a `ModelInferResponse`. Raises CallFailed where it is not one."""
     start = time.perf_counter()
     # Slices: protobuf's containers know no iterator of their own, and Python's ends each time with an IndexError, which costs as much as reading an output.
     described, raw = response.outputs[:], response.raw_output_contents[:]
     if len(raw) != len(described):
         raise CallFailed(Status.FAILED, "", f"the answer describes {len(described)} outputs and holds {len(raw)}")
+    outputs: dict[str, Array] = {}
     try:
-        outputs = {output.name: tensors.decode(data, output.datatype, output.shape[:]) for output, data in zip(described, raw, strict=True)}
+        for output, data in zip(described, raw, strict=True):
+            outputs[output.name] = tensors.decode(data, output.datatype, tuple(output.shape[:]))
     except ValueError as error:
         raise CallFailed(Status.FAILED, "", f"an output of the answer cannot be read: {error}") from error
     said = response.parameters
     parameters = {key: getattr(value, value.WhichOneof("parameter_choice") or "string_param") for key, value in said.items()} if said else {}
-    decode_s = time.perf_counter() - start
-    return Reply(outputs, response.model_name, response.model_version, response.id, parameters, response, serialise_s, wait_s, decode_s)
+    timings = Timings(0.0, serialise_s, wait_s, time.perf_counter() - start)
+    return Result(
+        outputs,
+        model=response.model_name,
+        version=response.model_version,
+        request_id=response.id,
+        parameters=parameters,
+        timings=timings,
+        raw=response,
+    )
+
+
+RPCS: Mapping[type, Rpc] = {
+    calls.Infer: Rpc("ModelInfer", infer_request, infer_reply),
+    calls.ServerLive: Rpc("ServerLive", lambda call: pb.ServerLiveRequest(), lambda response, *_: response.live),
+    calls.ServerReady: Rpc("ServerReady", lambda call: pb.ServerReadyRequest(), lambda response, *_: response.ready),
+    calls.ModelReady: Rpc("ModelReady", lambda call: pb.ModelReadyRequest(name=call.model, version=call.version), lambda response, *_: response.ready),
+    calls.ServerMetadata: Rpc("ServerMetadata", lambda call: pb.ServerMetadataRequest(), lambda response, *_: plain(response)),
+    calls.ModelMetadata: Rpc(
+        "ModelMetadata", lambda call: pb.ModelMetadataRequest(name=call.model, version=call.version), lambda response, *_: plain(response)
+    ),
+    calls.ModelConfiguration: Rpc(
+        "ModelConfig", lambda call: pb.ModelConfigRequest(name=call.model, version=call.version), lambda response, *_: plain(response.config)
+    ),
+    calls.ModelStatistics: Rpc(
+        "ModelStatistics",
+        lambda call: pb.ModelStatisticsRequest(name=call.model, version=call.version),
+        lambda response, *_: [plain(item) for item in response.model_stats],
+    ),
+    calls.RepositoryIndex: Rpc(
+        "RepositoryIndex", lambda call: pb.RepositoryIndexRequest(ready=call.ready), lambda response, *_: [_told(item) for item in response.models]
+    ),
+    calls.LoadModel: Rpc("RepositoryModelLoad", _load, lambda response, *_: None),
+    calls.UnloadModel: Rpc("RepositoryModelUnload", _unload, lambda response, *_: None),
+}
 
 
 def is_no_grpc(error: grpc.RpcError) -> bool:

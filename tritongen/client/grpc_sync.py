@@ -10,10 +10,11 @@ from typing import Any
 import grpc
 
 from tritongen.client import grpc_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, OtherProtocol, Reply, ServerLive, Status, closed, expired
+from tritongen.client.calls import Call, CallFailed, Infer, OtherProtocol, ServerLive, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.flow import NO_HEADERS, Headers
 from tritongen.client.grpc_watch import Watch
+from tritongen.client.result import Result
 
 
 class GrpcTransport:
@@ -30,20 +31,30 @@ class GrpcTransport:
         self._watch = Watch(self._channel)
         self._closed = False
 
-    def send(self, call: Call, timeout_s: float, headers: Headers) -> Any:
-        """See `Transport`."""
-        if isinstance(call, Infer):
-            start = time.perf_counter()
-            request = codec.infer_request(call)
-            ready = time.perf_counter()
-            response = self._call(self._stub.ModelInfer, request, timeout_s - (ready - start), headers)
-            return codec.infer_reply(response, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
+    def send(self, call: Call, timeout_s: float, headers: Headers, *, connects: bool = False) -> Any:
+        """See `Transport`; `connects` says that it is the call by which a connection is made."""
         if isinstance(call, OtherProtocol):
             return self._is_other(timeout_s)
         rpc = codec.RPCS[type(call)]
-        return rpc.answer(self._call(getattr(self._stub, rpc.method), rpc.request(call), timeout_s, headers))
+        start = time.perf_counter()
+        request = rpc.request(call)
+        ready = time.perf_counter()
+        timeout_s -= ready - start
+        if not (self._watch.ready or connects):
+            timeout_s = self._connect(timeout_s, headers)
+        if timeout_s <= 0:
+            raise expired()
+        carried = metadata(self._headers, headers) if headers else self._metadata
+        losses = self._watch.losses
+        try:
+            response = getattr(self._stub, rpc.method)(request, timeout_s, carried, compression=self._compression)
+        except grpc.RpcError as error:
+            raise self._failure(error, losses) from error
+        except ValueError as error:  # what a closed channel raises
+            raise closed() from error
+        return rpc.answer(response, ready - start, time.perf_counter() - ready)
 
-    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Reply]:
+    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Result]:
         """See `Transport`."""
         start = time.perf_counter()
         request = codec.infer_request(call)
@@ -63,7 +74,7 @@ class GrpcTransport:
             for response in responses:
                 if response.error_message:
                     raise CallFailed(Status.FAILED, "", response.error_message)
-                yield codec.infer_reply(response.infer_response, serialise_s=before - start, wait_s=time.perf_counter() - before)
+                yield codec.infer_reply(response.infer_response, before - start, time.perf_counter() - before)
         except grpc.RpcError as error:
             raise self._failure(error, losses) from error
         finally:
@@ -73,21 +84,6 @@ class GrpcTransport:
         """See `Transport`."""
         self._closed = True
         self._watch.stop()
-
-    def _call(self, method: Any, request: Any, timeout_s: float, headers: Headers, *, connects: bool = False) -> Any:
-        """The response to a request by one of the stub's methods; `connects` says that it is the one by which a connection is made."""
-        if not connects and not self._watch.ready:
-            timeout_s = self._connect(timeout_s, headers)
-        if timeout_s <= 0:
-            raise expired()
-        carried = metadata(self._headers, headers) if headers else self._metadata
-        losses = self._watch.losses
-        try:
-            return method(request, timeout_s, carried, compression=self._compression)
-        except grpc.RpcError as error:
-            raise self._failure(error, losses) from error
-        except ValueError as error:  # what a closed channel raises
-            raise closed() from error
 
     def _connect(self, timeout_s: float, headers: Headers) -> float:
         """Make a connection by a question that anybody may ask, so that a failure to connect is known as one, and no request was sent. Brings the time left.
@@ -101,7 +97,7 @@ class GrpcTransport:
         end = time.monotonic() + timeout_s
         try:
             self._watch.start()
-            self._call(self._stub.ServerLive, codec.RPCS[ServerLive].request(ServerLive()), timeout_s, headers, connects=True)
+            self.send(ServerLive(), timeout_s, headers, connects=True)
         except ValueError as error:  # what a closed channel raises
             raise closed() from error
         except CallFailed as failure:

@@ -15,11 +15,12 @@ from aiohttp.connector import Connection
 from urllib3.util import wait_for_read
 
 from tritongen.client import http_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status, closed, expired
+from tritongen.client.calls import Call, CallFailed, Infer, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint, tls_context
 from tritongen.client.flow import Headers
 from tritongen.client.http_sync import compressed, no_stream
 from tritongen.client.policy import LONGEST_S
+from tritongen.client.result import Result
 
 _WHOLE_BODY = 1 << 20
 """aiohttp sends a larger body in pieces, so that the event loop gets a turn, where it is given a file."""
@@ -85,10 +86,10 @@ class AsyncHttpTransport:
         ready = time.perf_counter()
         status, answered, data = await self._exchange(message, body, {**headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
-            return codec.infer_reply(status, answered, data, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
+            return codec.infer_reply(status, answered, data, ready - start, time.perf_counter() - ready)
         return codec.answer(call, status, data)
 
-    async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Reply]:
+    async def stream(self, call: Infer, timeout_s: float, headers: Headers) -> AsyncIterator[Result]:
         """See `AsyncTransport`."""
         raise no_stream()
         yield  # makes this a generator

@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tritongen.client import calls, tensors
-from tritongen.client.calls import Call, CallFailed, Reply, Status
+from tritongen.client.calls import Call, CallFailed, Status
+from tritongen.client.result import Result, Timings
 from tritongen.diagnostics import shown
 from tritongen.samples import Array
 
@@ -148,7 +149,7 @@ def _is_text_of_numbers(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and item.lstrip("-").isdecimal() for item in value)
 
 
-def infer_reply(status: int, headers: Mapping[str, str], body: bytes, *, serialise_s: float, wait_s: float) -> Reply:
+def infer_reply(status: int, headers: Mapping[str, str], body: bytes, serialise_s: float, wait_s: float) -> Result:
     """The answer to an inference request. `headers` are looked up in lower case. Raises CallFailed where there is none."""
     start = time.perf_counter()
     check(status, body)
@@ -162,7 +163,8 @@ def infer_reply(status: int, headers: Mapping[str, str], body: bytes, *, seriali
             raise ValueError(f"its parameters are {shown(parameters)}")
     except ValueError as error:
         raise CallFailed(Status.FAILED, str(status), f"the answer cannot be read: {error}") from error
-    return Reply(outputs, model, version, request_id, parameters, header, serialise_s, wait_s, time.perf_counter() - start)
+    timings = Timings(0.0, serialise_s, wait_s, time.perf_counter() - start)
+    return Result(outputs, model=model, version=version, request_id=request_id, parameters=parameters, timings=timings, raw=header)
 
 
 def _header_size(length: str | None, total: int) -> int:
@@ -188,9 +190,9 @@ def _outputs(described: object, data: memoryview) -> dict[str, Array]:
         if not isinstance(shape, list) or type(count) is not int or not 0 <= count <= len(data) - place:
             raise ValueError(f"the output {shown(name)} has the shape {shown(shape)} and {shown(count)} bytes of the {len(data) - place} that are left")
         if count == 0 and "data" in output:
-            outputs[name] = tensors.from_json(output["data"], _text(output, "datatype"), shape)
+            outputs[name] = tensors.from_json(output["data"], _text(output, "datatype"), tensors.sizes_of(shape))
         else:
-            outputs[name] = tensors.decode(data[place : place + count], _text(output, "datatype"), shape)
+            outputs[name] = tensors.decode(data[place : place + count], _text(output, "datatype"), tensors.sizes_of(shape))
         place += count
     if place != len(data):
         raise ValueError(f"it has {len(data) - place} bytes that belong to no output")

@@ -20,9 +20,10 @@ from urllib3.exceptions import DecodeError, HTTPError, SSLError
 from urllib3.exceptions import TimeoutError as PoolTimeout
 
 from tritongen.client import http_codec as codec
-from tritongen.client.calls import Call, CallFailed, Infer, Reply, Status, closed, expired
+from tritongen.client.calls import Call, CallFailed, Infer, Status, closed, expired
 from tritongen.client.endpoint import Access, Endpoint, tls_context
 from tritongen.client.flow import Headers
+from tritongen.client.result import Result
 
 _POOL = 1024
 """Connections that are kept: more than anybody has requests under way, since urllib3 drops those beyond it with a warning for each."""
@@ -176,10 +177,10 @@ class HttpTransport:
         ready = time.perf_counter()
         status, answered, data = self._exchange(message, body, {**self._headers, **headers, **own}, timeout_s - (ready - start))
         if isinstance(call, Infer):
-            return codec.infer_reply(status, answered, data, serialise_s=ready - start, wait_s=time.perf_counter() - ready)
+            return codec.infer_reply(status, answered, data, ready - start, time.perf_counter() - ready)
         return codec.answer(call, status, data)
 
-    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Reply]:
+    def stream(self, call: Infer, timeout_s: float, headers: Headers) -> Iterator[Result]:
         """See `Transport`."""
         raise no_stream()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -10,14 +11,15 @@ from itertools import accumulate
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any
 
+from tritongen.client import tracing
 from tritongen.client.arguments import check_options, merged
-from tritongen.client.calls import Infer, Reply
-from tritongen.client.core import Core, Described, log
+from tritongen.client.calls import Infer
+from tritongen.client.core import Answered, Core, Described, Fit, log
 from tritongen.client.flow import NO_HEADERS, NOT_BEGUN, Flow, Headers, Together
 from tritongen.client.metadata import ModelMeta, QueuePolicy
 from tritongen.client.policy import Deadline
-from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, prepare
-from tritongen.client.result import Result, check_outputs, check_request_id, result_of
+from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, layout_of, prepare
+from tritongen.client.result import Result, check_outputs, check_request_id
 from tritongen.client.splitting import joined, not_sent, partial_failure, parts_of, too_many_rows
 from tritongen.client.tracing import Span, joined_headers
 from tritongen.diagnostics import Diagnostic
@@ -65,6 +67,7 @@ class Request:
         span: what is told to whom the request goes; None where nobody traces.
         sequence: what it is in its sequence; None for a request that belongs to none.
         window: how many of its parts may be under way at once, where it is cut.
+        is_plain: it asks for nothing beside its model and inputs: every option has its default, and it belongs to no sequence.
     """
 
     model: str
@@ -75,6 +78,7 @@ class Request:
     span: Span | None = None
     sequence: Step | None = None
     window: int = 1
+    is_plain: bool = False
 
 
 def split_options(inputs: Mapping[str, object] | None, given: Mapping[str, Any]) -> tuple[Options, Mapping[str, object]]:
@@ -99,17 +103,10 @@ def make_request(
     window: int | None = None,
 ) -> Request:
     """A request, its deadline running; `window` None is the client's. Raises InvalidInput with everything that no request can have."""
-    if not (_asks_for_nothing(options) and type(model) is str and (model, "") in core.models):
-        options = check_options(model, options)
-    headers = joined_headers(options.headers, span) if options.headers or span is not None else NO_HEADERS
-    return Request(model, inputs, options, core.deadline(options.deadline_s), headers, span, sequence, window or core.settings.window)
-
-
-def _asks_for_nothing(options: Options) -> bool:
-    """Whether every option has its default, as in most requests: then there is nothing to check."""
     # By identity and type: what a caller gives may compare in ways of its own, as arrays do.
-    return (
-        options.outputs is None
+    is_plain = (
+        sequence is None
+        and options.outputs is None
         and options.priority is None
         and options.deadline_s is None
         and options.parameters is None
@@ -121,20 +118,45 @@ def _asks_for_nothing(options: Options) -> bool:
         and not options.request_id
         and options.cast == "exact"
     )
+    if not (is_plain and type(model) is str and (model, "") in core.models):
+        options = check_options(model, options)
+    headers = joined_headers(options.headers, span) if options.headers or span is not None else NO_HEADERS
+    deadline = Deadline(core.settings.deadline_s if options.deadline_s is None else options.deadline_s)
+    return Request(model, inputs, options, deadline, headers, span, sequence, window or core.settings.window, is_plain)
 
 
-def infer(core: Core, request: Request) -> Flow[Result]:
-    """One request; cut and put together again where it has more rows than the model takes."""
+def infer(core: Core, model: str, inputs: Mapping[str, object], options: Options, *, sequence: Step | None = None, window: int | None = None) -> Flow[Result]:
+    """One request; cut and put together again where it has more rows than the model takes. The arguments are those of `make_request`."""
+    # Nobody can trace who has not imported it, and a plain request enters nothing that it does not need.
+    if tracing.MODULE in sys.modules:
+        return _traced(core, model, inputs, options, sequence, window)
+    return _answered(core, make_request(core, model, inputs, options, None, sequence, window))
+
+
+def _traced(core: Core, model: str, inputs: Mapping[str, object], options: Options, sequence: Step | None, window: int | None) -> Flow[Result]:
+    """One request in a span of its own, where the application has set a provider of spans up."""
+    with tracing.span(model) as span:
+        return (yield from _answered(core, make_request(core, model, inputs, options, span, sequence, window)))
+
+
+def _answered(core: Core, request: Request) -> Flow[Result]:
     started = time.perf_counter()
+    result: Result
     described = core.models.get((request.model, request.options.version)) or (yield from described_for(core, request))
     try:
-        reply, attempts = yield from _checked(core, request, described)
+        result, attempts, _ = yield from _checked(core, request, described)
     except (InvalidInput, ModelNotFound, Unsupported) as error:
         renewed = yield from renewed_for(core, request, described, error)
         if renewed is None:
             raise error from None
-        reply, attempts = yield from _checked(core, request, renewed)
-    return result_of(reply, time.perf_counter() - started, attempts)
+        result, attempts, _ = yield from _checked(core, request, renewed)
+    if not request.is_plain:
+        _check_answer(request, result)
+    result.timings.total, result.timings.attempts = time.perf_counter() - started, attempts
+    if log.isEnabledFor(DEBUG):
+        size = sum(output.nbytes for output in result.values())
+        log.debug("%s version %s: %d bytes of outputs, answered in %.1f ms", request.model, result.version, size, result.timings.wait * 1000)
+    return result
 
 
 def described_for(core: Core, request: Request) -> Flow[Described]:
@@ -168,17 +190,50 @@ def prepared_for(request: Request, meta: ModelMeta) -> Prepared:
     return prepare(meta, request.inputs, outputs=options.outputs, cast=options.cast, add_batch_axis=options.add_batch_axis)
 
 
-def _checked(core: Core, request: Request, described: Described) -> Flow[tuple[Reply, int]]:
-    """A request that its model takes: the answer, and how often something was sent. Raises where the model does not take it."""
-    meta = described.meta
+def _checked(core: Core, request: Request, described: Described) -> Flow[Answered]:
+    """The answer to a request that its model takes. Raises where the model does not take it."""
+    meta, inputs = described.meta, request.inputs
+    layout = layout_of(inputs) if request.is_plain else None
+    if layout is not None and (fit := described.fits.get(layout)) is not None:
+        arrays: Any = inputs.values()  # what has a layout
+        return _sent(core, request, Infer(meta.name, "", tuple(zip(fit.tensors, arrays, strict=True))), fit.queue_timeout_s)
     if not meta.takes_plain_requests or request.sequence is not None:
         _check_kind(meta, request)
     prepared = prepared_for(request, meta)
-    if prepared.rows is None or prepared.rows <= meta.max_batch_size:
-        return _exchange(core, request, meta, prepared)
+    if prepared.rows is not None and prepared.rows > meta.max_batch_size:
+        if request.sequence is not None:
+            raise InvalidInput([too_many_rows(meta, prepared.rows)])
+        return _in_parts(core, request, described, prepared)
+    call, queue_timeout_s = call_for(core, meta, prepared, request)
+    # Another request of this layout is the same call with other arrays, where nothing of this one was converted or depends on the time that is left.
+    if layout is not None and not call.parameters and all(array is inputs[tensor.name] for tensor, array in call.inputs):
+        described.remember(layout, Fit(tuple(tensor for tensor, _ in call.inputs), queue_timeout_s))
+    return _sent(core, request, call, queue_timeout_s)
+
+
+def _sent(core: Core, request: Request, call: Infer, queue_timeout_s: float) -> Flow[Answered]:
+    """The answer to the call that a request has become, or to that of a part of it."""
     if request.sequence is not None:
-        raise InvalidInput([too_many_rows(meta, prepared.rows)])
-    return _in_parts(core, request, described, prepared)
+        return _sent_in_sequence(core, request, call, request.sequence, queue_timeout_s)
+    may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
+    return core.attempt(call, request.deadline, idempotent=may_repeat, headers=request.headers, queue_timeout_s=queue_timeout_s, span=request.span)
+
+
+def _sent_in_sequence(core: Core, request: Request, call: Infer, step: Step, queue_timeout_s: float) -> Flow[Answered]:
+    """The answer of the server that has the sequence; it is chosen with the first request."""
+    if step.server < 0:
+        step.server = yield from core.choose_for_all(call.model, call.version, request.deadline)
+    step.left = True
+    server, headers, span = step.server, request.headers, request.span
+    return (yield from core.attempt(call, request.deadline, idempotent=False, pinned=server, headers=headers, queue_timeout_s=queue_timeout_s, span=span))
+
+
+def _check_answer(request: Request, result: Result) -> None:
+    """Raise ServerError for an answer that is not the one to this request."""
+    if request.options.outputs is not None:
+        check_outputs(request.model, result.keys(), request.options.outputs)
+    if request.options.request_id and result.request_id:
+        check_request_id(request.model, result.request_id, request.options.request_id)
 
 
 def _check_kind(meta: ModelMeta, request: Request) -> None:
@@ -201,7 +256,7 @@ def needs_sequence(meta: ModelMeta, hint: str) -> Diagnostic:
     return Diagnostic("TG061", message, consequence="Triton refuses the request", hint=hint, model=meta.name)
 
 
-def _in_parts(core: Core, request: Request, described: Described, prepared: Prepared) -> Flow[tuple[Reply, int]]:
+def _in_parts(core: Core, request: Request, described: Described, prepared: Prepared) -> Flow[Answered]:
     """One answer from those of all parts, which are sent side by side."""
     if time.monotonic() - described.at > _CUT_FRESH_S:
         renewed = yield from _replaced(core, request, described)
@@ -238,10 +293,17 @@ def _cut_anew(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Pre
 def _side_by_side(core: Core, request: Request, meta: ModelMeta, parts: Sequence[Prepared]) -> Flow[list[Any]]:
     """What became of each part. No more are under way than the model's queue has places, so that no part is refused for the others' sake."""
     places = _queue_policy(meta, request).max_size or len(parts)
-    return (yield Together([_exchange(core, request, meta, part) for part in parts], min(request.window, places), request.deadline))  # type: ignore[no-any-return]
+    return (yield Together([_part(core, request, meta, part) for part in parts], min(request.window, places), request.deadline))  # type: ignore[no-any-return]
 
 
-def _whole(request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcomes: Sequence[Any]) -> tuple[Reply, int]:
+def _part(core: Core, request: Request, meta: ModelMeta, part: Prepared) -> Flow[Answered]:
+    """The answer to one part; its call is made when its turn has come, since that may say how much time is left."""
+    answered = yield from _sent(core, request, *call_for(core, meta, part, request))
+    _check_answer(request, answered[0])
+    return answered
+
+
+def _whole(request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcomes: Sequence[Any]) -> Answered:
     """The answer that the parts' make. Raises one error for those that failed."""
     failures: dict[tuple[int, int], TritongenError] = {}
     late = not_sent(meta, request.deadline)
@@ -257,33 +319,8 @@ def _whole(request: Request, meta: ModelMeta, parts: Sequence[Prepared], outcome
         start += rows
     if failures:
         raise partial_failure(meta, failures, len(parts))
-    return joined([(part.rows or 0, reply) for part, (reply, _) in zip(parts, outcomes, strict=True)]), sum(attempts for _, attempts in outcomes)
-
-
-def _exchange(core: Core, request: Request, meta: ModelMeta, prepared: Prepared) -> Flow[tuple[Reply, int]]:
-    call, queue_timeout_s = call_for(core, meta, prepared, request)
-    pinned, step = -1, request.sequence
-    if step is not None:
-        chosen = step.server if step.server >= 0 else (yield from core.choose_for_all(meta.name, call.version, request.deadline))
-        pinned = step.server = chosen
-        step.left = True
-    may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
-    reply, attempts, _ = yield from core.attempt(
-        call,
-        request.deadline,
-        idempotent=may_repeat and step is None,
-        pinned=pinned,
-        headers=request.headers,
-        queue_timeout_s=queue_timeout_s,
-        span=request.span,
-    )
-    if call.outputs is not None:
-        check_outputs(meta.name, reply.outputs, call.outputs)
-    if call.request_id and reply.request_id:
-        check_request_id(meta.name, reply.request_id, call.request_id)
-    if log.isEnabledFor(DEBUG):
-        log.debug("%s version %s: %d bytes sent, answered in %.1f ms", meta.name, reply.version, prepared.nbytes, reply.wait_s * 1000)
-    return reply, attempts
+    whole = joined([(part.rows or 0, result) for part, (result, _, _) in zip(parts, outcomes, strict=True)])
+    return whole, sum(attempts for _, attempts, _ in outcomes), -1
 
 
 def _queue_policy(meta: ModelMeta, request: Request) -> QueuePolicy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,6 +40,20 @@ class Prepared:
     def arrays(self) -> dict[str, Array]:
         """The arrays by input name."""
         return {tensor.name: array for tensor, array in self.inputs}
+
+
+Layout = tuple[tuple[str, Any, tuple[int, ...]], ...]
+"""Of each input that a request has, in their order: name, numpy dtype and shape."""
+
+
+def layout_of(values: Mapping[str, object]) -> Layout | None:
+    """The layout of a request that has nothing but arrays of numbers: whether it fits its model depends on nothing else. None for any other."""
+    layout = []
+    for name, value in values.items():
+        if type(value) is not np.ndarray or value.dtype.hasobject:
+            return None
+        layout.append((name, value.dtype, value.shape))
+    return tuple(layout)
 
 
 def prepare(

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritongen.client.calls import Reply
 from tritongen.diagnostics import shown
 from tritongen.errors import ServerError
 from tritongen.samples import Array
@@ -17,7 +16,7 @@ class Timings:
     """Where a request's time went, in seconds.
 
     Attributes:
-        total: from the call to its return, retries and their pauses included; for a response of a stream, from the request to it.
+        total: from the call to its return, retries and their pauses included; for a response of a stream, from the request to it. 0.0 until the call returns.
         serialise: making the message, of the attempt that succeeded; of all parts together where the request was cut.
         wait: the network and the server, likewise; of the slowest part where it was cut.
         decode: reading the answer, of all parts together where it was cut.
@@ -103,19 +102,6 @@ class Result(Mapping[str, Array]):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}: {array.dtype} {list(array.shape)}" for name, array in self._outputs.items())
         return f"Result({self.model!r} version {self.version}: {shapes})"
-
-
-def result_of(reply: Reply, total_s: float, attempts: int) -> Result:
-    """What a caller gets of an answer that took so long in all, and for which something was sent so often."""
-    return Result(
-        reply.outputs,
-        model=reply.model,
-        version=reply.version,
-        request_id=reply.request_id,
-        parameters=reply.parameters,
-        timings=Timings(total_s, reply.serialise_s, reply.wait_s, reply.decode_s, attempts),
-        raw=reply.raw,
-    )
 
 
 def _again(outputs: Mapping[str, Array], model: str, version: str, request_id: str, parameters: Mapping[str, Any], timings: Timings) -> Result:

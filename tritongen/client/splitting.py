@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from tritongen.client.calls import Reply
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
 from tritongen.client.requests import Prepared
+from tritongen.client.result import Result, Timings
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import DeadlineExceeded, InferenceError, PartialFailure, TritongenError, Unavailable
 from tritongen.samples import Array
@@ -70,17 +69,18 @@ def _rows(ranges: Iterable[tuple[int, int]]) -> str:
     return f"{shown} and {len(runs) - _MOST_RANGES} more ranges" if len(runs) > _MOST_RANGES else shown
 
 
-def joined(replies: Sequence[tuple[int, Reply]]) -> Reply:
+def joined(replies: Sequence[tuple[int, Result]]) -> Result:
     """One answer from those of all parts, each with its number of rows; it took as long as the slowest. Raises InferenceError where they make no whole."""
     parts = [part for _, part in replies]
-    first = parts[0]
-    return replace(
-        first,
-        outputs={name: _joined(name, [(rows, part.outputs[name]) for rows, part in replies]) for name in first.outputs},
+    first, times = parts[0], [part.timings for part in parts]
+    return Result(
+        {name: _joined(name, [(rows, part[name]) for rows, part in replies]) for name in first},
+        model=first.model,
+        version=first.version,
+        request_id=first.request_id,
+        parameters=first.parameters,
+        timings=Timings(0.0, sum(one.serialise for one in times), max(one.wait for one in times), sum(one.decode for one in times)),
         raw=[part.raw for part in parts],
-        serialise_s=sum(part.serialise_s for part in parts),
-        wait_s=max(part.wait_s for part in parts),
-        decode_s=sum(part.decode_s for part in parts),
     )
 
 

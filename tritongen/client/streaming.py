@@ -11,6 +11,7 @@ from tritongen.client.flow import Flow
 from tritongen.client.inference import Request, call_for, described_for, needs_sequence, prepared_for, renewed_for
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.policy import Deadline
+from tritongen.client.result import Result
 from tritongen.client.splitting import too_many_rows
 from tritongen.client.tracing import Span
 from tritongen.errors import InvalidInput
@@ -58,6 +59,12 @@ def reopen_stream(core: Core, opened: Opened, failure: CallFailed, *, begun: boo
     index = yield from core.choose(opened.deadline, opened.call.model, opened.call.version, opened.refused)
     about = core.about(index, opened.call, opened.about.headers, opened.about.queue_timeout_s)
     return _opened(opened.call, about, opened.deadline, opened.attempts + 1, opened.span, opened.refused)
+
+
+def answer_of(opened: Opened, result: Result) -> Result:
+    """One of the stream's answers, with what only the stream knows of the time."""
+    result.timings.total, result.timings.attempts = result.timings.wait, opened.attempts
+    return result
 
 
 def _opened(call: Infer, about: Circumstances, deadline: Deadline, attempts: int, span: Span | None, refused: set[int]) -> Opened:

@@ -22,9 +22,9 @@ from tritongen.client.health import Health, health, holds, wait_ready
 from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id
 from tritongen.client.metadata import ModelMeta
 from tritongen.client.requests import Cast
-from tritongen.client.result import Result, result_of
+from tritongen.client.result import Result
 from tritongen.client.sequence import SequenceState, Step
-from tritongen.client.streaming import open_stream, reopen_stream
+from tritongen.client.streaming import answer_of, open_stream, reopen_stream
 from tritongen.errors import TritongenError
 
 T = TypeVar("T")
@@ -110,9 +110,7 @@ class Client:
         Raises InvalidInput where the request does not fit the model, DeadlineExceeded, and InferenceError's other kinds.
         """
         options = Options(version, outputs, priority, deadline_s, request_id, parameters, headers, cast, add_batch_axis, idempotent)
-        with tracing.span(model) as span:
-            request = make_request(self._core, model, tensors if inputs is None else merged(inputs, tensors), options, span)
-            return run(infer(self._core, request), self._transports)
+        return run(infer(self._core, model, tensors if inputs is None else merged(inputs, tensors), options), self._transports)
 
     def infer_many(self, model: str, requests: Iterable[Mapping[str, object]], /, *, window: int | None = None, **options: Any) -> Iterator[Result]:
         """Sends a request for each mapping of inputs and yields the results in their order.
@@ -167,7 +165,7 @@ class Client:
                             if not begun:
                                 begun = True
                                 self._core.answered(opened.about.index)
-                            yield result_of(reply, reply.wait_s, opened.attempts)
+                            yield answer_of(opened, reply)
                     return
                 except CallFailed as failure:
                     opened = self._run(reopen_stream(self._core, opened, failure, begun=begun))
@@ -282,14 +280,10 @@ class Client:
     def _one_of_many(self, model: str, options: Options, limit: int, inputs: Mapping[str, object], tensors: Mapping[str, object]) -> Result:
         """A request while up to `limit` are under way; `tensors` go with each."""
         values = merged(named(inputs), tensors)
-        with tracing.span(model) as span:
-            request = make_request(self._core, model, values, options, span, window=self._core.window_beside(limit))
-            return run(infer(self._core, request), self._transports)
+        return run(infer(self._core, model, values, options, window=self._core.window_beside(limit)), self._transports)
 
     def _in_sequence(self, model: str, step: Step) -> Result:
-        with tracing.span(model) as span:
-            request = make_request(self._core, model, step.inputs, step.options, span, step)
-            return run(infer(self._core, request), self._transports)
+        return run(infer(self._core, model, step.inputs, step.options, sequence=step), self._transports)
 
     def _ask(self, call: calls.Call, deadline_s: float | None) -> Any:
         return self._run(self._core.ask(call, self._core.deadline(deadline_s)))

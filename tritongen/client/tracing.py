@@ -11,7 +11,8 @@ from typing import Any
 from tritongen.client.endpoint import Endpoint, checked_headers
 from tritongen.client.flow import Headers
 
-_NO_SPAN: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+MODULE = "opentelemetry.trace"
+"""What an application has imported that has a provider of spans."""
 
 
 class Span:
@@ -31,15 +32,23 @@ class Span:
         self._opened.set_attribute("server.port", endpoint.port)
 
 
-def span(model: str) -> contextlib.AbstractContextManager[Span | None]:
+@contextlib.contextmanager
+def span(model: str) -> Iterator[Span | None]:
     """A client span for one request. An error that leaves the block is recorded there.
 
     Without opentelemetry-api, or before the application has set a provider of spans up, there are none.
     """
-    if "opentelemetry.trace" not in sys.modules:
-        return _NO_SPAN
     provider = _provider()
-    return _NO_SPAN if provider is None else _span(_tracer(provider), model)
+    if provider is None:
+        yield None
+        return
+    from opentelemetry import propagate
+    from opentelemetry.trace import SpanKind
+
+    with _tracer(provider).start_as_current_span(f"infer {model}", kind=SpanKind.CLIENT, attributes=_attributes(model)) as opened:
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        yield Span(opened, carrier)
 
 
 def joined_headers(own: Mapping[str, str] | None, span: Span | None) -> Headers:
@@ -54,7 +63,7 @@ def joined_headers(own: Mapping[str, str] | None, span: Span | None) -> Headers:
 
 def _provider() -> Any:
     """The application's provider of spans; None where it has set none up, for which it would have imported the module."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(MODULE)
     if trace is None:
         return None
     provider = trace.get_tracer_provider()
@@ -68,17 +77,6 @@ def _tracer(provider: Any) -> Any:
 
 def _attributes(model: str) -> dict[str, str]:
     return {"rpc.system": "triton", "triton.model": model}
-
-
-@contextlib.contextmanager
-def _span(tracer: Any, model: str) -> Iterator[Span]:
-    from opentelemetry import propagate
-    from opentelemetry.trace import SpanKind
-
-    with tracer.start_as_current_span(f"infer {model}", kind=SpanKind.CLIENT, attributes=_attributes(model)) as opened:
-        carrier: dict[str, str] = {}
-        propagate.inject(carrier)
-        yield Span(opened, carrier)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ def failure(function, *arguments, **options):
 def test_an_answer_is_read():
     found = reply({"model_name": "m", "model_version": "1", "id": "r", "parameters": {"a": 1}, "outputs": [Y]})
     assert (found.model, found.version, found.request_id, found.parameters) == ("m", "1", "r", {"a": 1})
-    assert found.outputs["y"].tolist() == [1, 2]
+    assert found["y"].tolist() == [1, 2]
     assert reply({"outputs": [], "parameters": None}, b"").parameters == {}
 
 
@@ -76,7 +76,7 @@ def test_an_output_without_bytes_is_no_array(shape, size):
 
 def test_an_output_without_elements_needs_no_bytes():
     empty = reply({"outputs": [{"name": "y", "datatype": "FP32", "shape": [0, 3], "parameters": {"binary_data_size": 0}}]}, b"")
-    assert empty.outputs["y"].shape == (0, 3)
+    assert empty["y"].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_an_output_without_elements_needs_no_bytes():
 )
 def test_values_in_json_are_read_too(datatype, shape, data, want):
     found = reply({"outputs": [{"name": "y", "datatype": datatype, "shape": shape, "data": data}]}, b"")
-    assert found.outputs["y"].tolist() == want
+    assert found["y"].tolist() == want
 
 
 @pytest.mark.parametrize(

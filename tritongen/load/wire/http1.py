@@ -10,8 +10,9 @@ import httptools
 
 from tritongen.client import calls
 from tritongen.client import http_codec as codec
-from tritongen.client.calls import CallFailed, Reply, Status
+from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint
+from tritongen.client.result import Result
 from tritongen.load.wire.answer import Answer, Outcome, Prepared, failed
 from tritongen.load.wire.pool import Owner, Wire
 
@@ -37,9 +38,9 @@ def prepare(call: calls.Infer, endpoint: Endpoint, access: Access) -> Prepared:
     return Prepared(b"".join(["\r\n".join(lines).encode("ascii"), b"\r\n\r\n", body]))
 
 
-def decode(answer: Answer) -> Reply:
+def decode(answer: Answer) -> Result:
     """The arrays of an answer that was kept. Raises CallFailed where it holds none."""
-    return codec.infer_reply(int(answer.status or 0), answer.headers, answer.payload or b"", serialise_s=0.0, wait_s=answer.received_s - answer.sent_s)
+    return codec.infer_reply(int(answer.status or 0), answer.headers, answer.payload or b"", 0.0, answer.received_s - answer.sent_s)
 
 
 class Http1Connection(asyncio.Protocol):

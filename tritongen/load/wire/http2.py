@@ -15,9 +15,10 @@ from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2 as pb
 
 from tritongen.client import calls, grpc_codec
-from tritongen.client.calls import CallFailed, Reply, Status
+from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.requests import check_size
+from tritongen.client.result import Result
 from tritongen.load.wire import frames, headers
 from tritongen.load.wire.answer import Answer, Prepared, failed
 from tritongen.load.wire.frames import ErrorCode, Frame, FrameError, Kind, Setting
@@ -55,13 +56,13 @@ def prepare(call: calls.Infer, endpoint: Endpoint, access: Access) -> Prepared:
     return Prepared(headers.EMPTY_TABLE + block, b"".join([b"\0", len(message).to_bytes(MESSAGE_HEAD - 1, "big"), message]))
 
 
-def decode(answer: Answer) -> Reply:
+def decode(answer: Answer) -> Result:
     """The arrays of an answer that was kept. Raises CallFailed where it holds none."""
     try:
         response = pb.ModelInferResponse.FromString(answer.payload or b"")
     except DecodeError as error:
         raise CallFailed(Status.FAILED, answer.status, "the answer is no message of Triton's") from error
-    return grpc_codec.infer_reply(response, serialise_s=0.0, wait_s=answer.received_s - answer.sent_s)
+    return grpc_codec.infer_reply(response, 0.0, answer.received_s - answer.sent_s)
 
 
 class Http2Connection(asyncio.Protocol):

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from tritongen.client import calls
-from tritongen.client.calls import CallFailed, Reply, Status
+from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint
+from tritongen.client.result import Result
 from tritongen.errors import ConnectionFailed
 from tritongen.load.wire.answer import Answer, Prepared, failed
 from tritongen.load.wire.dial import Dialer, Dialled
@@ -70,7 +71,7 @@ class Wire(NamedTuple):
     shared: bool
     connection: Callable[[Owner], Connection]
     prepare: Callable[[calls.Infer, Endpoint, Access], Prepared]
-    decode: Callable[[Answer], Reply]
+    decode: Callable[[Answer], Result]
 
 
 class Sender(Protocol):
@@ -88,7 +89,7 @@ class Sender(Protocol):
         """Send a request and wait for its answer, for at most `timeout_s` seconds."""
         ...
 
-    def decode(self, answer: Answer) -> Reply:
+    def decode(self, answer: Answer) -> Result:
         """The arrays of an answer that was kept. Raises CallFailed where it holds none."""
         ...
 
@@ -157,7 +158,7 @@ class Pool(Sender):
             connection.cancel(answer)
             raise
 
-    def decode(self, answer: Answer) -> Reply:
+    def decode(self, answer: Answer) -> Result:
         """See `Sender`."""
         return self._wire.decode(answer)
 
