@@ -12,12 +12,14 @@ from typing import Any, Literal, TypeVar
 from tritongen.client import calls, tracing
 from tritongen.client.arguments import bound_to, check_requests, check_window, merged, named
 from tritongen.client.calls import CallFailed
+from tritongen.client.control import control
 from tritongen.client.core import Core, Settings
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import AsyncTransport, Flow, run_async
 from tritongen.client.health import Health, health, holds, wait_ready
-from tritongen.client.inference import Options, common_options, infer, make_request, new_sequence_id
+from tritongen.client.inference import infer, new_sequence_id
 from tritongen.client.metadata import ModelMeta
+from tritongen.client.options import Options, common_options, make_request
 from tritongen.client.requests import Cast
 from tritongen.client.result import Result
 from tritongen.client.sequence import SequenceState, Step
@@ -216,11 +218,11 @@ class AsyncClient:
         `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
         folder, which need a config.
         """
-        await self._run(self._core.control(calls.load_model(model, config, files), self._core.deadline(deadline_s)))
+        await self._run(control(self._core, calls.load_model(model, config, files), self._core.deadline(deadline_s)))
 
     async def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
         """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
-        await self._run(self._core.control(calls.UnloadModel(model, dependents), self._core.deadline(deadline_s)))
+        await self._run(control(self._core, calls.UnloadModel(model, dependents), self._core.deadline(deadline_s)))
 
     async def health(self, *, deadline_s: float | None = None) -> Health:
         """Whether any server of the client runs, and whether one is ready with all its models."""

@@ -23,7 +23,7 @@ from tritongen.errors import InputError, InvalidInput
 
 if TYPE_CHECKING:
     from tritongen.client.core import Settings
-    from tritongen.client.inference import Options
+    from tritongen.client.options import Options
 
 COMPRESSIONS = ("gzip", "deflate")
 _RESERVED = frozenset({"sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "binary_data_output", "headers"})

@@ -12,11 +12,11 @@ from tritongen.client import calls
 from tritongen.client.arguments import check_model, check_settings
 from tritongen.client.calls import Call, CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint, check_access
-from tritongen.client.failures import Circumstances, add_to_message, explain, too_late
+from tritongen.client.failures import Circumstances, explain, too_late
 from tritongen.client.flow import NO_HEADERS, Flow, Headers, Pause, Send
-from tritongen.client.metadata import ModelMeta, TensorMeta, model_meta
+from tritongen.client.metadata import ModelMeta, model_meta
 from tritongen.client.policy import PROBE_S, Balancer, Budget, Deadline, pause_before
-from tritongen.client.requests import Layout, check_size
+from tritongen.client.requests import Fit, Layout
 from tritongen.client.tracing import Span
 from tritongen.errors import (
     ConnectionFailed,
@@ -45,13 +45,6 @@ class Settings:
     idempotent: bool = False
     compression: str | None = None
     window: int = 16
-
-
-class Fit(NamedTuple):
-    """What is known of the plain requests of a layout that fits their model: the inputs that their values are of, in their order, and the queue's timeout."""
-
-    tensors: tuple[TensorMeta, ...]
-    queue_timeout_s: float
 
 
 class Described(NamedTuple):
@@ -109,30 +102,12 @@ class Core:
         answer, _, _ = yield from self.attempt(call, deadline, idempotent=True)
         return answer
 
-    def control(self, call: calls.LoadModel | calls.UnloadModel, deadline: Deadline) -> Flow[None]:
-        """Load or unload a model on every server, one after another. Done once on each: what fails to load fails again, and ends it.
-
-        An error says on which servers it was done before.
-        """
-        if isinstance(call, calls.LoadModel) and self.endpoints[0].protocol == "grpc":
-            size = len(call.config) + sum(map(len, call.files.values()))
-            check_size(size, call.model, "files", "put the model into the server's repository, and load it from there")
-        self.forget(call.model)
-        for index in range(len(self.endpoints)):
-            try:
-                yield from self.attempt(call, deadline, idempotent=False, pinned=index)
-            except TritongenError as error:
-                if len(self.endpoints) > 1:
-                    add_to_message(error, _done_before(call, [endpoint.url for endpoint in self.endpoints], index))
-                raise
-        self.balancer.found(call.model)
-
-    def describe(self, model: str, version: str, deadline: Deadline, headers: Headers = NO_HEADERS) -> Flow[Described]:
-        """What a server says about a model, asked now."""
+    def describe(self, model: str, version: str, deadline: Deadline, headers: Headers = NO_HEADERS, span: Span | None = None) -> Flow[Described]:
+        """What a server says about a model, asked now. `span` is told which server is asked."""
         model, version = check_model(model, version)
-        metadata, _, server = yield from self.attempt(calls.ModelMetadata(model, version), deadline, idempotent=True, headers=headers)
+        metadata, _, server = yield from self.attempt(calls.ModelMetadata(model, version), deadline, idempotent=True, headers=headers, span=span)
         of_it = calls.ModelConfiguration(model, version)
-        config, _, _ = yield from self.attempt(of_it, deadline, idempotent=True, pinned=server, headers=headers)
+        config, _, _ = yield from self.attempt(of_it, deadline, idempotent=True, pinned=server, headers=headers, span=span)
         try:
             meta = model_meta(metadata, config)
         except ValueError as error:
@@ -298,13 +273,6 @@ class Core:
         if isinstance(error, ModelNotFound | ModelNotReady) and not about.is_control:
             self.balancer.lacks(about.index, about.model, about.version)
             refused.add(about.index)
-
-
-def _done_before(call: calls.LoadModel | calls.UnloadModel, urls: Sequence[str], failed: int) -> str:
-    """Where a load or unload was done before a server failed it, and where it was not tried."""
-    what = "loaded" if isinstance(call, calls.LoadModel) else "unloaded"
-    before, after = ", ".join(urls[:failed]) or "no other server", ", ".join(urls[failed + 1 :])
-    return f"; model '{call.model}' was {what} before by {before}" + (f", and {after} was not asked" if after else "")
 
 
 def _model_of(call: Call) -> tuple[str, str]:

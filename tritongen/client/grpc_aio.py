@@ -44,7 +44,7 @@ class AsyncGrpcTransport:
         request = rpc.request(call)
         ready = time.perf_counter()
         timeout_s -= ready - start
-        stub = self._opened()
+        stub = self._stub or self._opened()
         if not connects and self._channel.get_state() is not _READY:
             timeout_s = await self._connect(timeout_s, headers)
         if timeout_s <= 0:
@@ -68,7 +68,7 @@ class AsyncGrpcTransport:
         request = codec.infer_request(call)
         before = time.perf_counter()
         timeout_s -= before - start
-        stub = self._opened()
+        stub = self._stub or self._opened()
         if self._channel.get_state() is not _READY:
             timeout_s = await self._connect(timeout_s, headers)
         if timeout_s <= 0:
@@ -91,17 +91,16 @@ class AsyncGrpcTransport:
 
     async def close(self) -> None:
         """See `AsyncTransport`."""
-        self._closed = True
+        self._closed, self._stub = True, None
         if self._channel is not None:
             await self._channel.close()
 
     def _opened(self) -> Any:
-        """The stub; its channel belongs to the running event loop."""
+        """The stub of a new channel, which belongs to the running event loop."""
         if self._closed:
             raise closed()
-        if self._stub is None:
-            self._channel = self._made_channel()
-            self._stub = codec.Stub(self._channel)
+        self._channel = self._made_channel()
+        self._stub = codec.Stub(self._channel)
         return self._stub
 
     def _made_channel(self) -> grpc.aio.Channel:

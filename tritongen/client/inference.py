@@ -6,22 +6,20 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any
 
 from tritongen.client import tracing
-from tritongen.client.arguments import check_options, merged
 from tritongen.client.calls import Infer
-from tritongen.client.core import Answered, Core, Described, Fit, log
-from tritongen.client.flow import NO_HEADERS, NOT_BEGUN, Flow, Headers, Together
+from tritongen.client.core import Answered, Core, Described, log
+from tritongen.client.flow import NOT_BEGUN, Flow, Together
 from tritongen.client.metadata import ModelMeta, QueuePolicy
+from tritongen.client.options import Options, Request, make_request
 from tritongen.client.policy import Deadline
-from tritongen.client.requests import MAX_REQUEST_BYTES, Cast, Prepared, check_size, layout_of, prepare
+from tritongen.client.requests import MAX_REQUEST_BYTES, Fit, Prepared, check_size, layout_of, prepare
 from tritongen.client.result import Result, check_outputs, check_request_id
 from tritongen.client.splitting import joined, not_sent, partial_failure, parts_of, too_many_rows
-from tritongen.client.tracing import Span, joined_headers
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InferenceError, InvalidInput, ModelNotFound, TritongenError, Unsupported
 
@@ -33,96 +31,6 @@ _FRESH_S = 1.0
 _CUT_FRESH_S = 60.0
 """A description older than this is asked for again before a request is cut, since nothing tells that the model takes more rows by now."""
 _RENEWAL_S = 2.0
-
-
-@dataclass(slots=True)
-class Options:
-    """The arguments of one `Client.infer` beside model and inputs."""
-
-    version: str = ""
-    outputs: Sequence[str] | None = None
-    priority: int | None = None
-    deadline_s: float | None = None
-    request_id: str = ""
-    parameters: Mapping[str, str | int | float | bool] | None = None
-    headers: Mapping[str, str] | None = field(default=None, repr=False)
-    cast: Cast = "exact"
-    add_batch_axis: bool = False
-    idempotent: bool | None = None
-
-
-_OPTIONS = frozenset(item.name for item in fields(Options))
-
-
-@dataclass(slots=True)
-class Request:
-    """One call of `infer` on its way.
-
-    Attributes:
-        model: the model's name.
-        inputs: what the caller gave.
-        options: likewise.
-        deadline: when it must be over.
-        headers: of this request: the caller's, and those of its span.
-        span: what is told to whom the request goes; None where nobody traces.
-        sequence: what it is in its sequence; None for a request that belongs to none.
-        window: how many of its parts may be under way at once, where it is cut.
-        is_plain: it asks for nothing beside its model and inputs: every option has its default, and it belongs to no sequence.
-    """
-
-    model: str
-    inputs: Mapping[str, object]
-    options: Options
-    deadline: Deadline
-    headers: Headers
-    span: Span | None = None
-    sequence: Step | None = None
-    window: int = 1
-    is_plain: bool = False
-
-
-def split_options(inputs: Mapping[str, object] | None, given: Mapping[str, Any]) -> tuple[Options, Mapping[str, object]]:
-    """The keywords of an `infer` as its options and all its inputs. Raises InvalidInput (TG061) as `merged` does."""
-    options = Options(**{name: value for name, value in given.items() if name in _OPTIONS})
-    return options, merged(inputs, {name: value for name, value in given.items() if name not in _OPTIONS})
-
-
-def common_options(model: str, given: Mapping[str, Any]) -> tuple[Options, Mapping[str, object]]:
-    """The keywords of an `infer_many`: the options of each of its requests, and the inputs that each has. Raises InvalidInput (TG061, TG067)."""
-    options, tensors = split_options(None, given)
-    return check_options(model, options), tensors
-
-
-def make_request(
-    core: Core,
-    model: str,
-    inputs: Mapping[str, object],
-    options: Options,
-    span: Span | None,
-    sequence: Step | None = None,
-    window: int | None = None,
-) -> Request:
-    """A request, its deadline running; `window` None is the client's. Raises InvalidInput with everything that no request can have."""
-    # By identity and type: what a caller gives may compare in ways of its own, as arrays do.
-    is_plain = (
-        sequence is None
-        and options.outputs is None
-        and options.priority is None
-        and options.deadline_s is None
-        and options.parameters is None
-        and options.headers is None
-        and options.idempotent is None
-        and options.add_batch_axis is False
-        and type(options.version) is type(options.request_id) is type(options.cast) is str
-        and not options.version
-        and not options.request_id
-        and options.cast == "exact"
-    )
-    if not (is_plain and type(model) is str and (model, "") in core.models):
-        options = check_options(model, options)
-    headers = joined_headers(options.headers, span) if options.headers or span is not None else NO_HEADERS
-    deadline = Deadline(core.settings.deadline_s if options.deadline_s is None else options.deadline_s)
-    return Request(model, inputs, options, deadline, headers, span, sequence, window or core.settings.window, is_plain)
 
 
 def infer(core: Core, model: str, inputs: Mapping[str, object], options: Options, *, sequence: Step | None = None, window: int | None = None) -> Flow[Result]:
@@ -161,7 +69,7 @@ def _answered(core: Core, request: Request) -> Flow[Result]:
 
 def described_for(core: Core, request: Request) -> Flow[Described]:
     """The model, asked about now."""
-    return (yield from core.describe(request.model, request.options.version, request.deadline, request.headers))
+    return (yield from core.describe(request.model, request.options.version, request.deadline, request.headers, request.span))
 
 
 def renewed_for(core: Core, request: Request, described: Described, error: TritongenError) -> Flow[Described | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,13 @@ class Prepared:
 
 Layout = tuple[tuple[str, Any, tuple[int, ...]], ...]
 """Of each input that a request has, in their order: name, numpy dtype and shape."""
+
+
+class Fit(NamedTuple):
+    """What is known of the plain requests of a layout that fits their model: the inputs that their values are of, in their order, and the queue's timeout."""
+
+    tensors: tuple[TensorMeta, ...]
+    queue_timeout_s: float
 
 
 def layout_of(values: Mapping[str, object]) -> Layout | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritongen.client.arguments import bound_to, check_flag, check_model, check_sequence_id
-from tritongen.client.inference import Options, split_options
+from tritongen.client.options import Options, split_options
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import AccessDenied, ConnectionFailed, DeadlineExceeded, InvalidInput, ModelNotFound, ModelNotReady, NotTriton, TritongenError
 

@@ -15,6 +15,7 @@ from tritongen.errors import DeadlineExceeded, InferenceError, PartialFailure, T
 from tritongen.samples import Array
 
 _MOST_RANGES = 5
+_WHOLE = "send no more rows than the model takes at once"
 
 
 def too_many_rows(meta: ModelMeta, rows: int) -> Diagnostic:
@@ -72,6 +73,9 @@ def _rows(ranges: Iterable[tuple[int, int]]) -> str:
 def joined(replies: Sequence[tuple[int, Result]]) -> Result:
     """One answer from those of all parts, each with its number of rows; it took as long as the slowest. Raises InferenceError where they make no whole."""
     parts = [part for _, part in replies]
+    if any(part.keys() != parts[0].keys() for part in parts):
+        answers = " and ".join(sorted({str(sorted(part)) for part in parts}))
+        raise InferenceError(f"parts of a request that was cut have the outputs {answers}, which make no one answer", hint=_WHOLE)
     first, times = parts[0], [part.timings for part in parts]
     return Result(
         {name: _joined(name, [(rows, part[name]) for rows, part in replies]) for name in first},
@@ -94,4 +98,4 @@ def _joined(name: str, parts: Sequence[tuple[int, Array]]) -> Array:
         return np.concatenate([array for _, array in parts])
     except ValueError as error:
         message = f"output '{name}' of a request that was cut has parts of different shapes, which make no one array: {error}"
-        raise InferenceError(message, hint="send no more rows than the model takes at once") from error
+        raise InferenceError(message, hint=_WHOLE) from error

@@ -8,8 +8,9 @@ from tritongen.client.calls import CallFailed, Infer
 from tritongen.client.core import Core
 from tritongen.client.failures import Circumstances, too_late
 from tritongen.client.flow import Flow
-from tritongen.client.inference import Request, call_for, described_for, needs_sequence, prepared_for, renewed_for
+from tritongen.client.inference import call_for, described_for, needs_sequence, prepared_for, renewed_for
 from tritongen.client.metadata import ModelMeta
+from tritongen.client.options import Request
 from tritongen.client.policy import Deadline
 from tritongen.client.result import Result
 from tritongen.client.splitting import too_many_rows

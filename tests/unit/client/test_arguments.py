@@ -9,7 +9,7 @@ import pytest
 import tritongen
 from tritongen.client.arguments import check_load, check_options, check_window, merged
 from tritongen.client.calls import ModelConfiguration, ModelReady, ModelStatistics, load_model
-from tritongen.client.inference import Options
+from tritongen.client.options import Options
 from tritongen.errors import InputError, InvalidInput
 
 LONE = "a\ud800"

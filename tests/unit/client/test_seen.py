@@ -11,7 +11,7 @@ import spans
 from scripted_triton import ROW, serve
 
 import tritongen
-from tritongen.errors import AccessDenied, InferenceError, ModelNotFound, Overloaded, ServerError
+from tritongen.errors import AccessDenied, DeadlineExceeded, InferenceError, ModelNotFound, Overloaded, ServerError
 
 ENOUGH_S = 20.0
 
@@ -134,11 +134,11 @@ def test_a_secret_that_a_server_of_grpc_says_again_is_not_shown(talking, run):
         link = link.__cause__ or link.__context__
 
 
-def test_a_load_that_fails_says_where_it_was_done(triton, run):
-    def load(model):
+def test_a_load_that_fails_says_on_which_servers_and_where_it_was_done(triton, run):
+    def load(model, **options):
         async def use(client):
             with pytest.raises(InferenceError) as error:
-                await client.load(model)
+                await client.load(model, **options)
             return error.value
 
         return use
@@ -148,10 +148,22 @@ def test_a_load_that_fails_says_where_it_was_done(triton, run):
         urls = [triton.url, second.url, third.url]
         error = run(load("m"), urls)
         assert isinstance(error, ServerError)
-        assert str(error) == f"{second.url}: no such file; model 'm' was loaded before by {triton.url}, and {third.url} was not asked"
+        assert str(error) == f"{second.url}: no such file; model 'm' was loaded by {triton.url}, {third.url}"
+        third.loading = (500, {}, json.dumps({"error": "no room"}).encode())
+        both = run(load("m"), urls)
+        assert str(both) == f"{second.url}: no such file; {third.url} failed too: {third.url}: no room; model 'm' was loaded by {triton.url}"
         nothing = run(load("nothing"), urls[1:])
         assert isinstance(nothing, ModelNotFound)
-        assert "was loaded before by no other server" in str(nothing)
+        assert "model 'nothing' was loaded by no server" in str(nothing)
+
+
+def test_a_server_that_hangs_keeps_no_other_from_loading(triton, run, hole):
+    async def use(client):
+        with pytest.raises(DeadlineExceeded) as error:
+            await client.load("m", deadline_s=2.0)
+        return str(error.value)
+
+    assert run(use, [f"http://127.0.0.1:{hole}", triton.url]).endswith(f"model 'm' was loaded by {triton.url}")
 
 
 def test_a_model_is_bound_and_described_within_its_deadline(triton, run):

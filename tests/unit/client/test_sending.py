@@ -224,6 +224,17 @@ def test_a_span_names_the_server_that_answered_and_goes_along(triton, run, gone)
     assert (int(trace_id, 16), int(span_id, 16)) == (span.context.trace_id, span.context.span_id)
 
 
+def test_a_span_names_the_server_that_could_not_be_asked_about_the_model(run, gone):
+    async def check(client):
+        with pytest.raises(errors.ConnectionFailed):
+            await client.infer("m", x=ONE)
+
+    with spans.collected() as seen:
+        run(check, f"http://127.0.0.1:{gone}", retries=0)
+        (span,) = seen.get_finished_spans()
+    assert (span.attributes["server.address"], span.attributes["server.port"]) == ("127.0.0.1", gone)
+
+
 def test_a_request_with_a_trace_of_its_own_keeps_it(triton, run):
     own = f"00-{'1' * 32}-{'2' * 16}-01"
 
