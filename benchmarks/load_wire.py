@@ -162,7 +162,7 @@ def main() -> None:
         with tritongen.serve(Path(folder) / "repository", http_port=0, grpc_port=0, metrics_port=0, disable_auto_complete=True) as server:
             with tritongen.Client(server.grpc_url) as client:
                 tensor = client.meta("neg").inputs[0]
-            call = calls.Infer("neg", "", ((tensor, np.random.default_rng(0).standard_normal((1, arguments.values)).astype(np.float32)),))
+            call = calls.Infer.of("neg", "", ((tensor, np.random.default_rng(0).standard_normal((1, arguments.values)).astype(np.float32)),))
             measure({"HTTP": server.http_url, "gRPC": server.grpc_url}, call, arguments.under_way, arguments.seconds, arguments.rounds)
 
 

@@ -26,7 +26,7 @@ TIMEOUT_S = 60.0
 def call(size: int = 4, **options) -> calls.Infer:
     """A request to model `m` with `size` floats."""
     array = np.arange(size, dtype=np.float32)
-    return calls.Infer("m", "", ((TensorMeta("x", from_wire("FP32"), (size,)), array),), **options)
+    return calls.Infer.of("m", "", ((TensorMeta("x", from_wire("FP32"), (size,)), array),), **options)
 
 
 class Served:

@@ -42,7 +42,7 @@ def call(url, model, **arrays):
     """A request that nothing here checks against its model."""
     with package.Client(url) as client:
         tensors = client.meta(model).inputs_by_name
-    return calls.Infer(model, "", tuple((tensors[name], array) for name, array in arrays.items()))
+    return calls.Infer.of(model, "", tuple((tensors[name], array) for name, array in arrays.items()))
 
 
 def sent(url, request, count=1, timeout_s=TIMEOUT_S):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -123,14 +123,31 @@ class UnloadModel:
 
 @dataclass(slots=True)
 class Infer:
-    """One request, to be left as it is. `parameters` hold priority, timeout and the sequence's own beside those of the user. Answer: `Result`."""
+    """One request, to be left as it is. Answer: `Result`.
+
+    Attributes:
+        model: the model's name.
+        version: the version that is asked for; empty for the one that the server chooses.
+        layout: of each input its name, Triton's datatype and shape.
+        arrays: the inputs, in the same order.
+        outputs: those that are asked for; None for all.
+        request_id: comes back with the answer.
+        parameters: priority, timeout and the sequence's own beside those of the user.
+    """
 
     model: str
     version: str
-    inputs: tuple[tuple[TensorMeta, Array], ...] = field(repr=False)
+    layout: tuple[tuple[str, str, tuple[int, ...]], ...]
+    arrays: tuple[Array, ...] = field(repr=False)
     outputs: tuple[str, ...] | None = None
     request_id: str = ""
     parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: str, version: str, inputs: Sequence[tuple[TensorMeta, Array]], **options: Any) -> Infer:
+        """A request with these arrays for the model's inputs; `options` are the other attributes."""
+        layout = tuple((tensor.name, tensor.dtype.wire, array.shape) for tensor, array in inputs)
+        return cls(model, version, layout, tuple(array for _, array in inputs), **options)
 
     def within(self, seconds: float) -> Infer:
         """The request as it is sent when so much time is left: where it says how long it may wait in the queue, no longer than that."""

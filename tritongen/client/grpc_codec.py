@@ -113,14 +113,12 @@ def infer_request(call: calls.Infer) -> bytes:
 
     Messages of protobuf that stand one behind the other are one message: what describes the tensors is made once, and no tensor is copied into a message first.
     """
-    layout: list[tuple[str, str, tuple[int, ...]]] = []
     contents: list[bytes] = []
-    for tensor, array in call.inputs:
-        content = array.tobytes() if tensor.dtype.itemsize else tensors.encode(array)
-        layout.append((tensor.name, tensor.dtype.wire, array.shape))
+    for array in call.arrays:
+        content = tensors.encode_strings(array) if array.dtype.hasobject else array.tobytes()
         contents += (_raw_content(len(content)), content)
     asked = _asked_for(call) if call.request_id or call.outputs or call.parameters else b""
-    return b"".join([_described(call.model, call.version, tuple(layout)), asked, *contents])
+    return b"".join([_described(call.model, call.version, call.layout), asked, *contents])
 
 
 @lru_cache(maxsize=1024)

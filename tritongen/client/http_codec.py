@@ -82,11 +82,11 @@ def _json(path: str, content: Any) -> Message:
 
 
 def _infer(call: calls.Infer) -> Message:
-    blobs = [tensors.encode(array) for _, array in call.inputs]
+    blobs = [tensors.encode_strings(array) if array.dtype.hasobject else array.tobytes() for array in call.arrays]
     header: dict[str, Any] = {
         "inputs": [
-            {"name": tensor.name, "shape": array.shape, "datatype": tensor.dtype.wire, "parameters": {"binary_data_size": len(blob)}}
-            for (tensor, array), blob in zip(call.inputs, blobs, strict=True)
+            {"name": name, "shape": shape, "datatype": datatype, "parameters": {"binary_data_size": len(blob)}}
+            for (name, datatype, shape), blob in zip(call.layout, blobs, strict=True)
         ],
         "parameters": {"binary_data_output": True, **call.parameters},
     }

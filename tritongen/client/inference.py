@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from logging import DEBUG
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tritongen.client import tracing
@@ -104,27 +105,28 @@ def _checked(core: Core, request: Request, described: Described) -> Flow[Answere
     layout = layout_of(inputs) if request.is_plain else None
     if layout is not None and (fit := described.fits.get(layout)) is not None:
         arrays: Any = inputs.values()  # what has a layout
-        return _sent(core, request, Infer(meta.name, "", tuple(zip(fit.tensors, arrays, strict=True))), fit.queue_timeout_s)
+        call, queue_timeout_s = Infer(meta.name, "", fit.layout, tuple(arrays)), fit.queue_timeout_s
+    else:
+        prepared = _taken(request, meta)
+        if prepared.rows is not None and prepared.rows > meta.max_batch_size:
+            return _in_parts(core, request, described, prepared)
+        call, queue_timeout_s = call_for(core, meta, prepared, request)
+        # Another request of this layout is the same call with other arrays, where nothing of this one was converted or depends on the time that is left.
+        if layout is not None and not call.parameters and all(map(is_, call.arrays, inputs.values())):
+            described.remember(layout, Fit(call.layout, queue_timeout_s))
+    if request.sequence is not None:
+        return _sent_in_sequence(core, request, call, request.sequence, queue_timeout_s)
+    return core.attempt(call, request.deadline, idempotent=request.idempotent, headers=request.headers, queue_timeout_s=queue_timeout_s, span=request.span)
+
+
+def _taken(request: Request, meta: ModelMeta) -> Prepared:
+    """The request's inputs, where the model takes requests of its kind. Raises Unsupported or InvalidInput where it does not."""
     if not meta.takes_plain_requests or request.sequence is not None:
         _check_kind(meta, request)
     prepared = prepared_for(request, meta)
-    if prepared.rows is not None and prepared.rows > meta.max_batch_size:
-        if request.sequence is not None:
-            raise InvalidInput([too_many_rows(meta, prepared.rows)])
-        return _in_parts(core, request, described, prepared)
-    call, queue_timeout_s = call_for(core, meta, prepared, request)
-    # Another request of this layout is the same call with other arrays, where nothing of this one was converted or depends on the time that is left.
-    if layout is not None and not call.parameters and all(array is inputs[tensor.name] for tensor, array in call.inputs):
-        described.remember(layout, Fit(tuple(tensor for tensor, _ in call.inputs), queue_timeout_s))
-    return _sent(core, request, call, queue_timeout_s)
-
-
-def _sent(core: Core, request: Request, call: Infer, queue_timeout_s: float) -> Flow[Answered]:
-    """The answer to the call that a request has become, or to that of a part of it."""
-    if request.sequence is not None:
-        return _sent_in_sequence(core, request, call, request.sequence, queue_timeout_s)
-    may_repeat = core.settings.idempotent if request.options.idempotent is None else request.options.idempotent
-    return core.attempt(call, request.deadline, idempotent=may_repeat, headers=request.headers, queue_timeout_s=queue_timeout_s, span=request.span)
+    if request.sequence is not None and prepared.rows is not None and prepared.rows > meta.max_batch_size:
+        raise InvalidInput([too_many_rows(meta, prepared.rows)])
+    return prepared
 
 
 def _sent_in_sequence(core: Core, request: Request, call: Infer, step: Step, queue_timeout_s: float) -> Flow[Answered]:
@@ -206,7 +208,10 @@ def _side_by_side(core: Core, request: Request, meta: ModelMeta, parts: Sequence
 
 def _part(core: Core, request: Request, meta: ModelMeta, part: Prepared) -> Flow[Answered]:
     """The answer to one part; its call is made when its turn has come, since that may say how much time is left."""
-    answered = yield from _sent(core, request, *call_for(core, meta, part, request))
+    call, queue_timeout_s = call_for(core, meta, part, request)
+    answered = yield from core.attempt(
+        call, request.deadline, idempotent=request.idempotent, headers=request.headers, queue_timeout_s=queue_timeout_s, span=request.span
+    )
     _check_answer(request, answered[0])
     return answered
 
@@ -249,7 +254,8 @@ def call_for(core: Core, meta: ModelMeta, prepared: Prepared, request: Request) 
         if own < limit_us:
             parameters["timeout"] = limit_us = own
     outputs = None if options.outputs is None else tuple(options.outputs)
-    return Infer(meta.name, options.version, prepared.inputs, outputs, options.request_id, parameters), limit_us / 1e6 if policy.rejects else 0.0
+    call = Infer.of(meta.name, options.version, prepared.inputs, outputs=outputs, request_id=options.request_id, parameters=parameters)
+    return call, limit_us / 1e6 if policy.rejects else 0.0
 
 
 def new_sequence_id() -> int:

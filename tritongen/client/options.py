@@ -50,6 +50,7 @@ class Request:
         sequence: what it is in its sequence; None for a request that belongs to none.
         window: how many of its parts may be under way at once, where it is cut.
         is_plain: it asks for nothing beside its model and inputs: every option has its default, and it belongs to no sequence.
+        idempotent: it may be executed twice.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Request:
     sequence: Step | None = None
     window: int = 1
     is_plain: bool = False
+    idempotent: bool = False
 
 
 def split_options(inputs: Mapping[str, object] | None, given: Mapping[str, Any]) -> tuple[Options, Mapping[str, object]]:
@@ -104,4 +106,5 @@ def make_request(
         options = check_options(model, options)
     headers = joined_headers(options.headers, span) if options.headers or span is not None else NO_HEADERS
     deadline = Deadline(core.settings.deadline_s if options.deadline_s is None else options.deadline_s)
-    return Request(model, inputs, options, deadline, headers, span, sequence, window or core.settings.window, is_plain)
+    idempotent = core.settings.idempotent if options.idempotent is None else options.idempotent
+    return Request(model, inputs, options, deadline, headers, span, sequence, window or core.settings.window, is_plain, idempotent)

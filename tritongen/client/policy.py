@@ -27,25 +27,32 @@ _LACKING_S = 5.0
 
 
 class Deadline:
-    """The moment when a call must be over, with all its retries."""
+    """The moment when a call must be over, with all its retries.
+
+    Attributes:
+        seconds: how long it was given.
+        end: that moment, on `time.monotonic`.
+    """
+
+    __slots__ = ("end", "seconds")
 
     def __init__(self, seconds: float) -> None:
         """`seconds` from now. Raises InputError (TG067) for a limit that cannot be kept."""
-        is_number = type(seconds) is float or (isinstance(seconds, Real) and not isinstance(seconds, bool))
+        is_number = type(seconds) in (float, int) or (isinstance(seconds, Real) and not isinstance(seconds, bool))
         if not is_number or not 0 < seconds <= LONGEST_S:
             hint = f"give a number of seconds above 0 and up to {LONGEST_S:.0f}"
             raise InputError([Diagnostic("TG067", f"a time limit of {shown(seconds)} s cannot be kept", hint=hint)])
         self.seconds: float = float(seconds)
-        self._end: float = time.monotonic() + self.seconds
+        self.end: float = time.monotonic() + self.seconds
 
     @property
     def left(self) -> float:
         """Seconds until then; 0 or less afterwards."""
-        return self._end - time.monotonic()
+        return self.end - time.monotonic()
 
     def left_at(self, moment: float) -> float:
         """Seconds between a moment on `time.monotonic` and then."""
-        return self._end - moment
+        return self.end - moment
 
 
 def pause_before(attempt: int) -> float:

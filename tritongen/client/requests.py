@@ -47,9 +47,14 @@ Layout = tuple[tuple[str, Any, tuple[int, ...]], ...]
 
 
 class Fit(NamedTuple):
-    """What is known of the plain requests of a layout that fits their model: the inputs that their values are of, in their order, and the queue's timeout."""
+    """What the plain requests of a layout that fits their model have in common.
 
-    tensors: tuple[TensorMeta, ...]
+    Attributes:
+        layout: of each input its name, Triton's datatype and shape, as `Infer` has it.
+        queue_timeout_s: how long they may wait in the model's queue, in seconds; 0.0 for any time.
+    """
+
+    layout: tuple[tuple[str, str, tuple[int, ...]], ...]
     queue_timeout_s: float
 
 

@@ -16,10 +16,8 @@ from tritongen.samples import Array, as_array
 _LENGTH = struct.Struct("<I")
 
 
-def encode(array: Array) -> bytes:
-    """The array's elements; strings are given as bytes."""
-    if array.dtype != object:
-        return array.tobytes()
+def encode_strings(array: Array) -> bytes:
+    """The elements of an array of strings, which are given as bytes. Numbers are `array.tobytes()`."""
     return b"".join(part for item in array.ravel().tolist() for part in (_LENGTH.pack(len(item)), item))
 
 

@@ -96,7 +96,7 @@ class Sender:
             for load, meta in zip(self.plan.models, metas, strict=True):
                 payloads = make_pool(self.plan, load, meta).requests
                 inputs = (tuple((meta.inputs_by_name[name], array) for name, array in arrays.items()) for arrays in payloads)
-                self._prepared.append(itertools.cycle([pool.prepare(Infer(load.model, load.version, one)) for one in inputs]))
+                self._prepared.append(itertools.cycle([pool.prepare(Infer.of(load.model, load.version, one)) for one in inputs]))
             del payloads
             # A collection of garbage stops the loop for milliseconds; what there is now stays anyway, and a request leaves no cycles behind.
             gc.collect()

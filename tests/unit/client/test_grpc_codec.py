@@ -66,11 +66,14 @@ def _inputs(**arrays):
     return tuple((TensorMeta(name, from_wire(kinds[array.dtype]), (-1,) * array.ndim), array) for name, array in arrays.items())
 
 
+ASKED = {"priority": 2, "timeout": 5, "a": "b", "c": True, "d": 0.5}
+
+
 def test_a_request_is_the_message_that_protobuf_makes_of_it():
     sizes = [np.arange(count, dtype=np.float32) for count in (0, 1, 32, 4096, 600_000)]
     texts = np.array([b"", b"a\0", b"x" * 300], dtype=object)
     for array in sizes:
-        call = Infer("m", "3", _inputs(x=array, size=np.array(7), t=texts), ("y", "z"), "r", {"priority": 2, "timeout": 5, "a": "b", "c": True, "d": 0.5})
+        call = Infer.of("m", "3", _inputs(x=array, size=np.array(7), t=texts), outputs=("y", "z"), request_id="r", parameters=ASKED)
         expected = pb.ModelInferRequest(model_name="m", model_version="3", id="r", raw_input_contents=[array.tobytes(), np.array(7).tobytes()])
         expected.raw_input_contents.append(b"\0\0\0\0\2\0\0\0a\0\x2c\1\0\0" + b"x" * 300)
         expected.inputs.add(name="x", datatype="FP32", shape=[len(array)])
@@ -87,9 +90,9 @@ def test_a_request_is_the_message_that_protobuf_makes_of_it():
 
 def test_requests_of_equal_shapes_differ_where_they_do():
     texts = [np.array([text], dtype=object) for text in (b"a", b"longer" * 40)]
-    made = [pb.ModelInferRequest.FromString(infer_request(Infer("m", "", _inputs(t=text)))) for text in texts]
+    made = [pb.ModelInferRequest.FromString(infer_request(Infer.of("m", "", _inputs(t=text)))) for text in texts]
     assert [one.raw_input_contents[0][4:] for one in made] == [b"a", b"longer" * 40]
-    other = pb.ModelInferRequest.FromString(infer_request(Infer("n", "", _inputs(u=texts[0]))))
+    other = pb.ModelInferRequest.FromString(infer_request(Infer.of("n", "", _inputs(u=texts[0]))))
     assert (other.model_name, other.inputs[0].name, list(other.parameters)) == ("n", "u", [])
 
 
