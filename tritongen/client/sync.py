@@ -212,7 +212,7 @@ class Client:
     def load(
         self, model: str, /, *, config: str | Mapping[str, Any] = "", files: Mapping[str, bytes | str] | None = None, deadline_s: float | None = None
     ) -> None:
-        """Loads or reloads a model, on every server of the client; they must run with `--model-control-mode explicit`.
+        """Loads or reloads a model, on every server of the client at once; they must run with `--model-control-mode explicit`.
 
         `config` is a ModelConfig as JSON or as a mapping, in place of the model's own; `files` are contents by `<version>/<name>`, in place of the model's
         folder, which need a config.
@@ -220,7 +220,7 @@ class Client:
         self._run(control(self._core, calls.load_model(model, config, files), self._core.deadline(deadline_s)))
 
     def unload(self, model: str, /, *, dependents: bool = False, deadline_s: float | None = None) -> None:
-        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client."""
+        """Unloads a model, and with `dependents` those that it is an ensemble of. Returns before it is gone, on every server of the client at once."""
         self._run(control(self._core, calls.UnloadModel(model, dependents), self._core.deadline(deadline_s)))
 
     def health(self, *, deadline_s: float | None = None) -> Health:

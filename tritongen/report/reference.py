@@ -82,11 +82,17 @@ def _value(schema: Schema, definitions: Schema) -> str:
     if "const" in schema:
         return f"`{yaml_flow(schema['const'])}`"
     if schema.get("type") == "array":
-        return f"list of {_many(_value(schema['items'], definitions))}"
+        return f"list of {_each(schema['items'], definitions)}"
     if schema.get("type") == "object":
         values = schema.get("additionalProperties")
-        return f"mapping of names to {_many(_value(values, definitions))}" if isinstance(values, Mapping) and values else "mapping"
+        return f"mapping of names to {_each(values, definitions)}" if isinstance(values, Mapping) and values else "mapping"
     return _scalar(schema)
+
+
+def _each(schema: Schema, definitions: Schema) -> str:
+    """What each item of a list or mapping is; several kinds in brackets, since they are not what may stand in the list's own place."""
+    values = _many(_value(schema, definitions))
+    return f"({values})" if " or " in values else values
 
 
 def _many(value: str) -> str:

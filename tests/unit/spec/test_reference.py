@@ -52,6 +52,11 @@ def test_every_link_leads_somewhere():
     assert {target for target in targets if f'<a id="{target}"></a>' not in text} == set()
 
 
+def test_the_kinds_of_a_lists_items_are_not_those_of_the_key():
+    """`load_models: "*"` is refused; the list of it is what there is."""
+    assert '| `load_models` | list of (texts or `"*"`) |' in spec_page()
+
+
 def test_the_page_is_fresh():
     assert PAGE.read_text(encoding="utf-8") == spec_page(), "run `make docs`"
 
