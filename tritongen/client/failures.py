@@ -48,6 +48,10 @@ _HINTS = {
     "413": "a proxy in front of the server takes no request of this size (nginx: client_max_body_size): send fewer rows, or use gRPC",
 }
 """What to do about statuses that are mostly those of something in between."""
+_SURE_HEADERS = 8192
+"""Bytes of headers that gRPC's servers take: of more they refuse some at random, of 16 KiB all. Triton's HTTP closes the connection at a longer value."""
+_HEADER = 32
+"""Bytes that a header counts beside its name and value (RFC 7541, section 4.1)."""
 _PROTOCOLS = {"grpc": "gRPC", "http": "HTTP"}
 
 
@@ -151,7 +155,7 @@ def _lost(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow
     if not failure.sent:
         hint = f"is a server listening at {where}? {port} is Triton's usual {protocol} port"
         return ConnectionFailed(f"{where}: {failure.said}", status="UNAVAILABLE", hint=hint, sent=False)
-    hint = "the server went away; it may have executed the request" if about.known else ""
+    hint = _long_headers(about) or ("the server went away; it may have executed the request" if about.known else "")
     if about.endpoint.protocol == "http" and not about.known:
         hint = f"the server crashed, or this is the port of another service: Triton's usual HTTP port is {port} (gRPC 8001)"
     said = f"the connection was closed without an answer ({failure.said})" if about.endpoint.protocol == "http" else failure.said
@@ -178,14 +182,23 @@ def _unavailable(failure: CallFailed, about: Circumstances, deadline: Deadline) 
         return Unavailable(said, status=failure.word)
     ready = yield from _ask(calls.ModelReady(about.model, about.version), about, deadline)
     if ready is None:
-        return Unavailable(said, status=failure.word) if failure.own or about.known or deadline.left <= 0 else _stranger(failure, about)
+        hint = _long_headers(about) or _HINTS.get(failure.word, "")
+        return Unavailable(said, status=failure.word, hint=hint) if failure.own or about.known or deadline.left <= 0 else _stranger(failure, about)
     if not ready:
         return (yield from _missing(failure, about, deadline)) or ModelNotReady(said, status=failure.word)
     if about.queue_timeout_s and about.waited_s >= about.queue_timeout_s:
         hint = "the model's queue gives requests up after that time; send fewer, or give the model more instances"
         return QueueTimeout(f"{said} (it waited for {about.waited_s:.3f} s)", status=failure.word, hint=hint)
     hint = "most likely its queue is full: send fewer requests at once, or give the model more instances (or the API is restricted, and wants a header)"
-    return Overloaded(said, status=failure.word, hint=_HINTS.get(failure.word, hint))
+    return Overloaded(said, status=failure.word, hint=_long_headers(about) or _HINTS.get(failure.word, hint))
+
+
+def _long_headers(about: Circumstances) -> str:
+    """What to do where the request's headers are more than every server takes; empty where they are not."""
+    size = sum(len(name) + len(value) + _HEADER for name, value in {**about.general, **about.headers}.items())
+    if size <= _SURE_HEADERS:
+        return ""
+    return f"most likely its headers are too long: they take {size} bytes, and Triton surely takes {_SURE_HEADERS}; send shorter ones (a token, a trace)"
 
 
 def _refused(failure: CallFailed, about: Circumstances, deadline: Deadline) -> Flow[TritongenError]:

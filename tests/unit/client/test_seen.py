@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import re
+import socket
 import threading
 
 import grpc
 import pytest
 import scripted_grpc
 import spans
-from scripted_triton import ROW, serve
+from scripted_triton import ROW, answer, serve
 
 import tritongen
 from tritongen.errors import AccessDenied, DeadlineExceeded, InferenceError, ModelNotFound, Overloaded, ServerError
@@ -132,6 +134,26 @@ def test_a_secret_that_a_server_of_grpc_says_again_is_not_shown(talking, run):
     while link is not None:
         assert "t0k3n" not in repr(link) + str(link)
         link = link.__cause__ or link.__context__
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_request_whose_headers_are_too_long_says_so(triton, talking, run, protocol):
+    """Triton closes the connection over HTTP; over gRPC it answers as if it had too much to do."""
+
+    def refuse(asked):
+        if "x-long" in asked.headers:
+            asked.connection.shutdown(socket.SHUT_RDWR)
+        return answer()
+
+    async def use(client):
+        await client.infer("m", x=ROW)
+        with pytest.raises(InferenceError) as error:
+            await client.infer("m", x=ROW, headers={"x-long": "a" * 20_000})
+        return error.value
+
+    triton.infer = refuse
+    error = run(use, triton.url if protocol == "http" else talking.url, retries=0)
+    assert re.search(r"its headers are too long: they take 20\d{3} bytes, and Triton surely takes 8192", error.hint)
 
 
 def test_a_load_that_fails_says_on_which_servers_and_where_it_was_done(triton, run):
