@@ -1,6 +1,7 @@
 """The senders of load tests against the embedded Triton: what they bring is what the service client brings."""
 
 import asyncio
+from dataclasses import replace
 
 import models
 import numpy as np
@@ -103,7 +104,7 @@ def test_a_model_that_fails_has_failed_in_its_words(url):
 def test_a_model_that_is_not_there_is_gone(url):
     """Before a run begins each model is asked about: one that is not found during it has left."""
     request = call(url, "neg", x=np.zeros((1, 2), np.float32))
-    (answer,), _ = sent(url, calls.Infer("negative", "", request.inputs))
+    (answer,), _ = sent(url, replace(request, model="negative"))
     assert answer.outcome is Outcome.GONE
     assert "negative" in answer.error
 
