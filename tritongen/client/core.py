@@ -213,7 +213,7 @@ class Core:
             index = pinned if pinned >= 0 else 0 if len(self.endpoints) == 1 else (yield from self.choose(deadline, *_model_of(call), refused))
             if span is not None:
                 span.asks(self.endpoints[index])
-            left = deadline.end - time.monotonic()
+            left = deadline.end - time.monotonic()  # its `left`, without a call: every request passes here
             if left <= 0:
                 raise too_late(self.endpoints[index], deadline)
             if attempts > 1 and isinstance(call, calls.Infer):
