@@ -15,6 +15,9 @@ from tritongen.client.arguments import check_flag, check_load, check_model
 from tritongen.client.metadata import TensorMeta
 from tritongen.samples import Array
 
+_REFUSAL_S = 0.02
+"""Seconds in which a refusal travels from the queue to its client, also on a busy machine."""
+
 
 @dataclass(frozen=True)
 class _OfModel:
@@ -152,8 +155,17 @@ class Infer:
     def within(self, seconds: float) -> Infer:
         """The request as it is sent when so much time is left: where it says how long it may wait in the queue, no longer than that."""
         limit_us = self.parameters.get("timeout")
-        left_us = max(int(seconds * 1e6), 1)
+        left_us = longest_wait_us(seconds)
         return self if limit_us is None or int(limit_us) <= left_us else replace(self, parameters={**self.parameters, "timeout": left_us})
+
+
+def longest_wait_us(seconds: float) -> int:
+    """How long a request may wait in the queue whose answer is due in so many seconds, in microseconds.
+
+    A little less, so that the queue's own refusal arrives before the client gives up; a Triton up to 25.05 may end where both meet (known issue
+    `crash-when-cancelled`).
+    """
+    return max(int((seconds - min(seconds / 10, _REFUSAL_S)) * 1e6), 1)
 
 
 Call = (

@@ -12,7 +12,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tritongen.client import tracing
-from tritongen.client.calls import Infer
+from tritongen.client.calls import Infer, longest_wait_us
 from tritongen.client.core import Answered, Core, Described, log
 from tritongen.client.flow import NOT_BEGUN, Flow, Together
 from tritongen.client.metadata import ModelMeta, QueuePolicy
@@ -250,7 +250,7 @@ def call_for(core: Core, meta: ModelMeta, prepared: Prepared, request: Request) 
     limit_us = policy.timeout_us
     if limit_us and policy.may_be_shortened:
         # Triton takes a request's own limit only where it is shorter than the queue's (facts of core/scheduler_utils).
-        own = max(int(request.deadline.left * 1e6), 1)
+        own = longest_wait_us(request.deadline.left)
         if own < limit_us:
             parameters["timeout"] = limit_us = own
     outputs = None if options.outputs is None else tuple(options.outputs)
