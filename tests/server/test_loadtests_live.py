@@ -466,6 +466,27 @@ with socket.socket() as silent:
 """
 
 
+IMPORTED = """
+import time
+import gevent
+from locust import events
+from tritongen.load import TritonGrpcUser
+
+until = time.monotonic() + 1
+while time.monotonic() < until:
+    pass
+events.init.fire(environment=None, runner=None, web_ui=None)
+begin = time.monotonic()
+gevent.spawn_later(0.5, lambda: None).join()
+print(time.monotonic() - begin > 0.4)
+"""
+
+
+def test_the_run_time_has_nothing_of_the_import_of_locustfiles_in_it(tmp_path):
+    """Locust sets the timer of --run-time when it has imported them, and on a busy machine that takes longer than a short run."""
+    assert library("import locust\n" + IMPORTED, tmp_path) == "True\n"
+
+
 def test_each_of_many_users_has_a_thread_that_waits_for_its_answer(tmp_path):
     """One that has none waits for another's, and the time would be measured as the server's."""
     assert library("import locust\n" + WAITING, tmp_path) == "True\n"

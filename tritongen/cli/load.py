@@ -158,6 +158,7 @@ def _find_max(plan: LoadPlan, first_rate: float, seconds: float, warmup_s: float
 
 
 def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any], *, find_max: bool) -> LoadPlan:
+    from tritongen.load.plan import shortened
     from tritongen.workflow.loading import plan_for_model, plan_for_spec
 
     if find_max and "rate" not in given:
@@ -166,7 +167,7 @@ def _plan(target: str, scenario: str, model: str, url: str, given: dict[str, Any
     if target.endswith((".yaml", ".yml")) or "/" in target:
         if scenario and model:
             raise click.UsageError("--scenario and --model exclude one another: a scenario says which models it loads")
-        return plan_for_spec(Path(target), given, scenario=scenario, model=model, url=url)
+        return shortened(plan_for_spec(Path(target), given, scenario=scenario, model=model, url=url))
     if scenario or model:
         raise click.UsageError(f"--{'scenario' if scenario else 'model'} is of a spec, and {target!r} is the name of a model: give the spec's file")
-    return plan_for_model(target, given, url=url)
+    return shortened(plan_for_model(target, given, url=url))

@@ -56,7 +56,7 @@ class Measured:
 
 
 _FAILED = {
-    "rejected": "the model's queue is full, or they waited too long in it, at this rate",
+    "rejected": "the model's queue is full, they waited too long in it, or the server was ending: its words say which",
     "deadline": "no answer came in time: the server is too slow at this rate, or stands still",
     "connection": "the connection could not be made, or broke: look at the server's log",
     "never sent": "too many were under way without an answer, this machine was too slow, or a sender died",
@@ -112,7 +112,10 @@ def _queue(found: Measured) -> str:
     if batch is not None and batch[0] >= _FULL * batch[1]:
         return f"Batches are full ({batch[0]:.1f} of {batch[1]} rows): more instances, or a larger batch, let fewer requests wait."
     if batch is not None and batch[2]:
-        return "Each request runs alone: let those that wait share batches (dynamic_batching, with a max_queue_delay in which they meet), or add instances."
+        return (
+            "Each request runs alone: where they wait for a free instance, let them share batches (dynamic_batching), or add instances; where they wait out a"
+            " max_queue_delay in which none joins them, shorten it."
+        )
     if batch is not None:
         return (
             f"Batches are not full ({batch[0]:.1f} of {batch[1]} rows): requests wait for a free instance, which more instances help, or for others to share"

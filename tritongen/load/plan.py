@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,6 +172,21 @@ def arrivals_of(plan: LoadPlan, share: int = 0, shares: int = 1, *, begin_s: flo
     if plan.arrivals != "trace":
         return schedule(plan.stages, plan.arrivals, seed=plan.seed, share=share, shares=shares, begin_s=begin_s)
     return itertools.islice(_traced(plan)[0], share, None, shares)
+
+
+def shortened(plan: LoadPlan) -> LoadPlan:
+    """The same; with a trace that is over before, only to the end of the second in which its last request is due, since a rate is of the time of its requests.
+
+    Raises InputError as `arrivals_of` does.
+    """
+    if plan.arrivals != "trace":
+        return plan
+    found, later = _traced(plan)
+    *before, measured = plan.stages
+    last_s = found[-1].due_s - plan.begin_s
+    if later or last_s < 0:
+        return plan
+    return dataclasses.replace(plan, stages=(*before, dataclasses.replace(measured, seconds=min(measured.seconds, math.floor(last_s) + 1.0))))
 
 
 def beyond(plan: LoadPlan) -> int:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import gevent
 from gevent import GreenletExit
-from locust import User
+from locust import User, events
 from locust.env import Environment
 
 from tritongen.client import Client, ModelMeta, Result
@@ -29,6 +29,18 @@ from tritongen.load.stock import Request, Stock, Values, mixed, test_of
 from tritongen.spec.traffic import parse_sizes
 
 log = logging.getLogger("tritongen.load")
+
+
+def _on_time(**_: Any) -> None:
+    """Has gevent look at the clock: it counts the time of timers from when it last did, which is before locustfiles are imported.
+
+    Locust's `--run-time` would be over so much sooner, and a short test before its first request.
+    """
+    gevent.get_hub().loop.update_now()
+
+
+_begun: Any = events.init  # Locust types none of its hooks
+_begun.add_listener(_on_time)
 
 
 class _TritonUser(User):

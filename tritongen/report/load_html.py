@@ -42,7 +42,7 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             verdict=verdict(result),
             mood=_mood(result),
             fewest=FEWEST_BEYOND,
-            reasons=[printable(reason) for reason in (*result.invalid, *result.missed_slo())],
+            reasons=_reasons(result),
             limits=[printable(sentence) for sentence in result.limits()],
             notes=[printable(note) for note in result.remarks],
             names=MEASURES,
@@ -67,6 +67,12 @@ def _mood(result: LoadResult) -> str:
     if result.invalid or result.missed_slo() or not result.complete:
         return "bad"
     return "good" if result.plan.promises else "plain"
+
+
+def _reasons(result: LoadResult) -> list[str]:
+    """What the verdict stands on; promises that were missed say so where the verdict is another, for which they are no reason."""
+    missed = "" if verdict(result) == "SLO MISSED" else "SLO missed: "
+    return [printable(reason) for reason in (*result.invalid, *(f"{missed}{promise}" for promise in result.missed_slo()))]
 
 
 def _cells(row: Row) -> tuple[str, list[str], list[tuple[str, bool]]]:

@@ -164,7 +164,8 @@ def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=
     [
         ({"queue": 9.0, "facts": ModelFacts(8), "batch": 7.5}, "Batches are full (7.5 of 8 rows): more instances"),
         ({"queue": 9.0, "facts": ModelFacts(8), "batch": 1.7}, "Batches are not full (1.7 of 8 rows)"),
-        ({"queue": 9.0, "facts": ModelFacts(16), "rows": 4}, "Each request runs alone: let those that wait share batches"),
+        ({"queue": 9.0, "facts": ModelFacts(16), "rows": 4}, "runs alone: where they wait for a free instance, let them share batches (dynamic_batching)"),
+        ({"queue": 9.0, "facts": ModelFacts(16), "rows": 4}, "where they wait out a max_queue_delay in which none joins them, shorten it."),
         ({"queue": 9.0, "facts": ModelFacts(4), "rows": 4}, "Batches are full (4.0 of 4 rows)"),
         ({"compute_infer": 9.0, "facts": ModelFacts(16), "rows": 4}, "with 4.0 rows at a time of 16, each request alone"),
         ({"queue": 9.0, "facts": ModelFacts(0)}, "The model does not batch"),
@@ -178,7 +179,7 @@ def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=
         ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
         ({"outside": 9.0}, "The way there and back over grpc"),
         ({"counts": {"ok": 80, "rejected": 20}}, "20 of 100 requests got no good answer: 20 rejected (the model's queue is full"),
-        ({"counts": {"ok": 80, "rejected": 20}, "split": {}}, "20 of 100 requests got no good answer: 20 rejected (the model's queue is full"),
+        ({"counts": {"ok": 80, "rejected": 20}, "split": {}}, "they waited too long in it, or the server was ending: its words say which)."),
         ({"counts": {"ok": 50, "gone": 10, "connection": 30}}, "50 of 100 requests got no good answer: 30 connection (the connection could not be made, or"),
         (
             {"counts": {"ok": 50, "gone": 30}},

@@ -100,6 +100,8 @@ def test_words_of_others_are_shown_and_not_obeyed():
         (load_results.make(slo="p99=1ms"), "SLO MISSED", "and 1 ms were promised"),
         (dataclasses.replace(load_results.make(), trouble=("sender here 0 died",), complete=False), "NOT VALID", "sender here 0 died"),
         (dataclasses.replace(load_results.make(), complete=False), "BROKEN OFF", ""),
+        (dataclasses.replace(load_results.make(slo="p99=1ms"), trouble=("sender here 0 died",)), "NOT VALID", "SLO missed: p99 is"),
+        (dataclasses.replace(load_results.make(slo="p99=1ms"), complete=False), "BROKEN OFF", "SLO missed: p99 is"),
         (load_results.closed(), "no SLO was given", ""),
     ],
 )

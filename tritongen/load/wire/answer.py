@@ -14,7 +14,7 @@ from tritongen.client.calls import CallFailed, Status
 class Outcome(str, enum.Enum):
     """What became of a request, in one vocabulary for both protocols. `HOLLOW` is what a load test makes of a good answer without outputs,
     and `UNFINISHED` a request that was under way when the test was broken off. `GONE`: the server does not know the model, which it knew when the test
-    began: it was unloaded, or the server is ending.
+    began: it was unloaded, or the server is ending. `REJECTED`: a full queue, or a server that is ending and says so: they share a status.
     """
 
     OK = "ok"
@@ -39,7 +39,8 @@ OUTCOMES: Mapping[Status, Outcome] = {
     Status.CONNECTION: Outcome.CONNECTION,
     Status.STRANGER: Outcome.CONNECTION,
 }
-"""What the client's statuses mean for a load test: everything that the request itself must be changed for is `invalid`, and a full queue is `rejected`.
+"""What the client's statuses mean for a load test: everything that the request itself must be changed for is `invalid`, and what a server turns away,
+for its full queue or since it is ending, is `rejected`.
 
 A model that is not there from the beginning is refused before anything is sent; one that is not found later has gone.
 """
