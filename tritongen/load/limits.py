@@ -35,7 +35,7 @@ class Measured:
     """What was measured of a model.
 
     Attributes:
-        split: mean milliseconds of an answered request by where they went, as in `ModelResult.split`; empty where the server did not say.
+        split: mean milliseconds of a request by where they went, as in `ModelResult.split`; empty where the server did not say.
         server: what the server counted; None where it did not say.
         facts: what was known before; None where it is not.
         protocol: `http` or `grpc`.
@@ -75,19 +75,21 @@ def what_limits(found: Measured) -> str:
         return " ".join([*said, "Nothing was answered well, so that there is no time to be split."])
     if not found.split:
         return " ".join([*said, "The server did not say where its time went."])
-    split = found.split
-    parts = {
-        "queue": split["queue"],
-        "compute": split["compute_input"] + split["compute_infer"] + split["compute_output"],
-        "outside": split["outside"],
-    }
-    said.append(
-        f"Of {sum(parts.values()):.2f} ms on average, {parts['queue']:.2f} are spent in the queue, {parts['compute']:.2f} in the model,"
-        f" {parts['outside']:.2f} in network and client."
-    )
+    parts, words = _where_time_went(found.split)
     largest = max(parts, key=lambda name: parts[name])
-    advice = {"queue": _queue(found), "compute": _compute(found), "outside": _outside(found, parts["outside"])}
-    return " ".join([*said, advice[largest]])
+    advice = {"queue": _queue(found), "compute": _compute(found), "outside": _outside(found, parts.get("outside", 0.0))}
+    return " ".join([*said, words, advice[largest]])
+
+
+def _where_time_went(split: Mapping[str, float]) -> tuple[Mapping[str, float], str]:
+    """Milliseconds in the queue, in the model and, where that is known, outside of the server; and a sentence with them."""
+    parts = {"queue": split["queue"], "compute": split["compute_input"] + split["compute_infer"] + split["compute_output"]}
+    spent = f"{parts['queue']:.2f} are spent in the queue, {parts['compute']:.2f} in the model"
+    if "outside" not in split:
+        others = "which is more than the answers here took: the server counts requests that were given up, or that others sent, too"
+        return parts, f"Of {sum(parts.values()):.2f} ms on average at the server, {spent}, {others}."
+    parts["outside"] = split["outside"]
+    return parts, f"Of {sum(parts.values()):.2f} ms on average, {spent}, {parts['outside']:.2f} in network and client."
 
 
 def _failures(found: Measured) -> list[str]:

@@ -84,13 +84,15 @@ class ModelResult:
     def split(self) -> Mapping[str, float]:
         """Where an answered request's time went on average, in milliseconds: the server's `PARTS`, and `outside` for the network and the client.
 
-        Empty where the server did not say, or nothing was answered.
+        Empty where the server did not say, or nothing was answered. Without `outside` where its requests took longer there than those that were answered here
+        took in all: it counted others, such as those that were given up.
         """
         latencies = self.latencies()
         if self.server is None or not latencies.count:
             return {}
         parts = {part: self.server.mean_ms.get(part, 0.0) for part in PARTS}
-        return {**parts, "outside": max(measure(latencies, "mean") - sum(parts.values()), 0.0)}
+        outside = measure(latencies, "mean") - sum(parts.values())
+        return {**parts, "outside": outside} if outside >= 0 else parts
 
     def limits(self) -> str:
         """One sentence about what limits the model, and what to try."""

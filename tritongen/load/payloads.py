@@ -60,8 +60,8 @@ class Payloads:
     left_out: tuple[str, ...] = ()
 
 
-def check_single_answers(meta: ModelMeta) -> None:
-    """Raise InputError (TG420) for a model that is decoupled or takes sequences, where each request, on its own, is to have one answer."""
+def check_plain_requests(meta: ModelMeta) -> None:
+    """Raise InputError (TG420) for a model that is not asked by single requests with one answer each: a decoupled one, or one that takes sequences only."""
     if meta.decoupled:
         raise problem(
             f"the model {meta.name!r} is decoupled: a request has any number of responses, and Triton refuses it outside of a stream, so that all would fail",
@@ -70,8 +70,8 @@ def check_single_answers(meta: ModelMeta) -> None:
         )
     if meta.is_stateful:
         raise problem(
-            f"the model {meta.name!r} takes requests of a sequence only (sequence_batching), and Triton refuses others, so that all would fail",
-            "write a locustfile with self.client.sequence() of TritonGrpcUser",
+            f"the model {meta.name!r} takes requests of a sequence only (sequence_batching), and those of a load test belong to none, so that all would fail",
+            "write a locustfile whose tasks send sequences: with self.client.sequence(...) of a TritonGrpcUser or TritonHttpUser",
             model=meta.name,
         )
 

@@ -26,7 +26,7 @@ from tritongen.load.engine import END_S, HERE, NO_ACCESS, Machines, end, last_wo
 from tritongen.load.follow import Follower
 from tritongen.load.letting_in import for_client
 from tritongen.load.limits import ModelFacts
-from tritongen.load.payloads import check_single_answers, make_pool
+from tritongen.load.payloads import check_plain_requests, make_pool
 from tritongen.load.plan import LoadPlan, beyond
 from tritongen.load.recorder import Recorder
 from tritongen.load.result import LoadResult, SenderUse, Setup
@@ -150,7 +150,7 @@ def _prepared(client: Client, plan: LoadPlan, machines: Machines) -> tuple[dict[
     for load in plan.models:
         try:
             meta = client.meta(load.model, load.version)
-            check_single_answers(meta)
+            check_plain_requests(meta)
             payloads = make_pool(plan, load, meta)
             size = sum(array_bytes(array) for arrays in payloads.requests for array in arrays.values())
             found[load.model] = ModelFacts(meta.max_batch_size, size / len(payloads.requests))

@@ -110,7 +110,7 @@ def stopped(recorder: Recorder, begin_s: float, end_s: float) -> str:
     failing = (before.due - before.ok + 1) / (before.due + 2)  # Laplace's rule: also where none failed, the next may
     if not after.due or after.ok or failing**after.due > _BY_CHANCE:
         return ""
-    return f"no good answer came after {last - begin_s:.1f} s of {end_s - begin_s:g} s: the server went away, or stands still since"
+    return f"no good answer came after {last - begin_s:.1f} s of the {end_s - begin_s:g} s measured: the server went away, or stands still since"
 
 
 def unanswered(counts: Mapping[str, int], missed: int) -> str:

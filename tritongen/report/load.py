@@ -170,6 +170,6 @@ def counted(part: ModelResult, server: ServerSide) -> str:
     window = server.window
     end = "" if window.whole else ", when it answered for the last time"
     return (
-        f"counted {server.requests} requests, and {server.failures} that failed, from {window.begin_s:.1f} to {window.end_s:.1f} s{end};"
+        f"counted {server.requests} requests, and {server.failures} that failed, from {window.begin_s:.1f} to {window.end_s:.1f} s of the run{end};"
         f" {part.latencies().count} were answered here"
     )

@@ -24,6 +24,10 @@ SPLIT_NAMES = {
     "compute_output": "output",
     "outside": "network + client",
 }
+_ALL_OF_IT = "The mean time of an answered request. The server counted queue, input, infer and output; what is left of the time measured here is outside it."
+_AT_THE_SERVER = (
+    "The mean time of a request at the server, which is more than the answers here took: it counts requests that were given up, or that others sent, too."
+)
 _MOST_STAGES_NAMED = 8
 _SHORTEST_PART_S = 0.05
 """A second of which less than this was measured says nothing about a rate."""
@@ -99,7 +103,7 @@ def _server_side(part: ModelResult, whose: str) -> list[Figure]:
     if sum(split.values()):
         parts = [(SPLIT_NAMES[name], value) for name, value in split.items()]
         legend = [f"{name} {value:.2f} ms" for name, value in parts]
-        words = "The mean time of an answered request. The server counted queue, input, infer and output; what is left of the time measured here is outside it."
+        words = _ALL_OF_IT if "outside" in split else _AT_THE_SERVER
         picture = stacked_bar("Mean time of a request by where it was spent", parts, "ms")
         drawn.append(Figure(printable(f"Where the time goes{whose}"), picture, legend, words, filled=True))
     if part.server is not None and part.server.batches:

@@ -98,7 +98,7 @@ def _server(server: ServerSide) -> list[tuple[str, str]]:
     }
     return [
         *((name, f"{count:,}") for name, count in counted.items()),
-        ("from", f"{server.window.begin_s:.1f} to {server.window.end_s:.1f} s{'' if server.window.whole else ', its last answer'}"),
+        ("from", f"{server.window.begin_s:.1f} to {server.window.end_s:.1f} s of the run{'' if server.window.whole else ', its last answer'}"),
         *((f"largest {printable(name)}", number(value)) for name, value in server.gauges.items()),
     ]
 

@@ -7,7 +7,7 @@ from PIL import Image
 from tritongen.client.metadata import model_meta
 from tritongen.errors import InputError
 from tritongen.load import payloads
-from tritongen.load.payloads import check_single_answers, make_pool
+from tritongen.load.payloads import check_plain_requests, make_pool
 from tritongen.load.plan import LoadPlan, ModelLoad
 
 
@@ -126,11 +126,17 @@ def test_the_spec_knows_better_than_the_config_of_the_server():
     assert pool_of(meta, pool=1, samples={"x": [6]})[0]["x"].tolist() == [[6.0]]
 
 
-def test_a_decoupled_model_is_refused_with_what_sends_to_it():
-    decoupled = meta_of(("x", "FP32", [1]), model_transaction_policy={"decoupled": True})
-    with pytest.raises(InputError, match="is decoupled: a request has any number of responses") as caught:
-        check_single_answers(decoupled)
-    assert "stream() of TritonGrpcUser" in caught.value.diagnostics[0].hint
+@pytest.mark.parametrize(
+    ("config", "words", "hint"),
+    [
+        ({"model_transaction_policy": {"decoupled": True}}, "is decoupled: a request has any number of responses", "stream() of TritonGrpcUser"),
+        ({"sequence_batching": {}}, "takes requests of a sequence only", "self.client.sequence(...)"),
+    ],
+)
+def test_a_model_that_takes_no_single_requests_is_refused_with_what_sends_to_it(config, words, hint):
+    with pytest.raises(InputError, match=words) as caught:
+        check_plain_requests(meta_of(("x", "FP32", [1]), **config))
+    assert hint in caught.value.diagnostics[0].hint
 
 
 def test_a_model_that_takes_sequences_is_refused_with_what_sends_to_it():

@@ -13,6 +13,7 @@ from tritongen.load.findmax import Found, Probe
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult
+from tritongen.report.load import format_load
 from tritongen.report.load_charts import distribution, moments
 from tritongen.report.load_html import load_page
 
@@ -237,3 +238,16 @@ def test_several_models_have_rows_and_charts_of_their_own():
     assert "\x1b" not in found.text
     assert "script" not in found.tags
     assert found.words.count("c") >= 2
+
+
+def test_a_server_that_counted_slower_requests_than_were_answered_here_is_said_to():
+    """Those that were given up: nothing is left for the network, and no answered request took so long."""
+    queue = dataclasses.replace(load_results.SERVER, mean_ms={**load_results.SERVER.mean_ms, "queue": 700.0})
+    result = load_results.make(server=queue)
+    text, data, shown = format_load(result), result.data(), page(result).text
+    for words in (text, data["limits"], shown):
+        assert "Of 702.45 ms on average at the server, 700.00 are spent in the queue, 2.45 in the model, which is more than the answers here took" in words
+        assert "in network and client" not in words
+    assert data["models"][0]["outside_ms"] is None
+    assert "The mean time of a request at the server" in shown
+    assert "network + client" not in shown
