@@ -90,6 +90,11 @@ class Follower:
         self.recorder.merge(latest)
         return latest, news
 
+    def not_ready(self, seconds: float) -> str:
+        """That the run could not begin in so many seconds, in a sentence, with the workers that came where others are missing."""
+        missing = f": {self.workers} of {self.awaited} workers are there" if self.workers < self.awaited else ""
+        return f"not everything was ready within {seconds:.0f} s{missing}"
+
     def lost(self) -> list[str]:
         """The senders that did not come to their end, in sentences."""
         gone = "{name} was lost {at:.0f} s after the beginning, and with it what it had still to send"

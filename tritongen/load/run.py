@@ -204,7 +204,7 @@ def _follow(process: subprocess.Popen[bytes], follower: Follower, watch: ServerW
         if ended or follower.over:
             return
         if follower.start is None and time.monotonic() - begin > limits.start_s:
-            follower.trouble.append(f"the run did not begin within {limits.start_s:.0f} s")
+            follower.trouble.append(follower.not_ready(limits.start_s))
             return
         if follower.elapsed_s > limits.end_s:
             follower.trouble.append("the run did not end in time")

@@ -224,3 +224,11 @@ def test_clocks_of_machines_are_not_compared():
     assert here == now + LEAD_S
     for go in ({"instant": now + LEAD_S, "boot": "another"}, {"instant": now + 10_000, "boot": boot_id()}, {"instant": 5.0, "boot": ""}):
         assert 0 < instant_of(go) - now < 2 * LEAD_S + 1
+
+
+def test_a_run_that_cannot_begin_says_how_many_of_its_workers_are_there(tmp_path):
+    (tmp_path / "reports.jsonl").write_text('{"hello": "a 1", "have": 1}\n{"hello": "b 2", "have": 2}\n{"gone": "a 1", "have": 1}\n')
+    led, alone = Follower(tmp_path / "reports.jsonl", 2), Follower(tmp_path / "reports.jsonl")
+    led.read()
+    assert led.not_ready(90) == "not everything was ready within 90 s: 1 of 2 workers are there"
+    assert alone.not_ready(31.2) == "not everything was ready within 31 s"
