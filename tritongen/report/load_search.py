@@ -47,7 +47,8 @@ def format_found(found: Found) -> str:
 def described_search(found: Found) -> str:
     """What a search found, in a sentence."""
     runs = f"{len(found.probes)} run{'s' if len(found.probes) > 1 else ''}"
-    broken = f"{found.lowest_broken:.1f} did not" if found.lowest_broken < math.inf else "no higher one was tried"
+    tried = "could not be judged, since this machine was too busy" if found.limited_by_generator else "did not"
+    broken = f"{found.lowest_broken:.1f} {tried}" if found.lowest_broken < math.inf else "no higher one was tried"
     kept = f"{found.rate:.1f} requests/s kept the SLO, {broken}" if found.rate else "no rate had kept the SLO"
     if found.ended:
         return f"The search ended after {runs}, since the next could not begin ({printable(found.ended)}): until then {kept}. The highest rate is not known."
@@ -56,10 +57,14 @@ def described_search(found: Found) -> str:
     if found.nothing_due:
         silent = f"at {found.probes[-1].rate:.3g} requests/s nothing was due in {found.probes[-1].result.measured_s:g} s"
         return f"The search ended after {runs}, since {silent}: until then {kept}. The highest rate is not known; give a longer --duration."
+    if not found.rate and found.limited_by_generator:
+        down_to = min(probe.rate for probe in found.probes)
+        return f"No rate could be judged, down to {down_to:g} requests/s: this machine was too busy at each. Add --processes, or send from another one."
     if not found.rate:
         return f"No rate keeps the SLO, down to {min(probe.rate for probe in found.probes):g} requests/s."
-    end = "; higher rates could not be sent from here: add --processes" if found.limited_by_generator else ""
-    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO ({'within 5 %' if found.close else broken}, {runs}){end}."
+    if found.limited_by_generator:
+        return f"{found.rate:.1f} requests/s kept the SLO ({runs}), and {broken}: add --processes, or send from another one. The highest rate is not known."
+    return f"{found.rate:.1f} requests/s is the highest rate that keeps the SLO ({'within 5 %' if found.close else broken}, {runs})."
 
 
 def found_json(found: Found) -> str:

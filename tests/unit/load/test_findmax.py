@@ -15,7 +15,7 @@ from tritongen.load.findmax import Found, Probe, find_max
 from tritongen.load.plan import LoadPlan, ModelLoad
 from tritongen.load.recorder import Key, Recorder
 from tritongen.load.result import LoadResult, SenderUse
-from tritongen.report.load_search import described_effort, format_found, format_probe, found_json
+from tritongen.report.load_search import described_effort, described_search, format_found, format_probe, found_json
 from tritongen.spec.traffic import Promises
 
 CAPACITY = 200.0
@@ -64,6 +64,17 @@ def test_a_machine_that_cannot_send_more_is_said():
     found = find_max(PLAN, first_rate=10, seconds=20, warmup_s=0, run=lambda plan: queue(plan, most=60))
     assert found.rate == pytest.approx(58, rel=0.06)
     assert found.limited_by_generator
+    for told in (found, dataclasses.replace(found, complete=False)):
+        assert f"{found.lowest_broken:.1f} could not be judged, since this machine was too busy" in described_search(told)
+        assert "The highest rate is not known." in described_search(told)
+
+
+def test_a_machine_that_is_too_busy_for_any_rate_says_nothing_about_the_server():
+    found = find_max(PLAN, first_rate=1, seconds=20, warmup_s=0, run=lambda plan: queue(plan, most=0))
+    assert (found.rate, found.limited_by_generator) == (0, True)
+    assert f"No rate could be judged, down to {min(probe.rate for probe in found.probes):g} requests/s: this machine was too busy at each." in format_found(
+        found
+    )
 
 
 def test_without_a_promise_there_is_nothing_to_find():
