@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ _MANY = 0.01
 _FULL = 0.8
 _ALONE = 1.5
 _SENDER = 0.5
+_FEW = 0.5
+"""Of a mean: where half of the requests took less in all, it is not that of every request, and no size or distance explains it."""
 _LARGE_BYTES = 100_000
 """Above this, copying and sending a request takes a part of a millisecond: 100 kB are 0.8 ms at 1 Gbit/s."""
 
@@ -43,6 +46,7 @@ class Measured:
         due: requests that were due.
         counts: those that were sent, by outcome.
         busy: a sender had no core left.
+        median_ms: what half of the answered requests took, or less.
     """
 
     split: Mapping[str, float]
@@ -53,6 +57,7 @@ class Measured:
     due: int
     counts: Mapping[str, int]
     busy: bool = False
+    median_ms: float = math.inf
 
 
 _FAILED = {
@@ -143,6 +148,9 @@ def _outside(found: Measured, outside_ms: float) -> str:
         return f"{late}: add --processes, or send from another machine."
     if found.busy:
         return "A sender of this machine had no core left, so that it was late itself: add --processes, or send from another machine."
+    if found.median_ms < _FEW * outside_ms:
+        few = f"Half of the requests took {found.median_ms:.2f} ms or less, so that it is the slow ones that make this mean"
+        return f"{few}: the server, the network or this machine stood still at times, which latency over time shows (--html)."
     nearer = "a client nearer to the server, or with more CPU"
     if found.facts is None:
         return f"The way there and back over {found.protocol} and the work on both ends take most of it: {nearer}."

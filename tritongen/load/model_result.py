@@ -97,8 +97,8 @@ class ModelResult:
     def limits(self) -> str:
         """One sentence about what limits the model, and what to try."""
         protocol = next((key.protocol for key in self.recorder.histograms if key.model == self.load.model), "")
-        late_ms = measure(self.recorder.late, "p50")
-        return what_limits(Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts, self.busy))
+        late_ms, median_ms = measure(self.recorder.late, "p50"), measure(self.latencies(), "p50")
+        return what_limits(Measured(self.split(), self.server, self.facts, protocol, late_ms, self.due, self.counts, self.busy, median_ms))
 
     def data(self, *, whole: bool) -> dict[str, Any]:
         """The part as plain data; no promise counts as kept by a run that is not `whole`: valid, and complete."""

@@ -156,9 +156,10 @@ SPLIT = {"queue": 1.0, "compute_input": 0.1, "compute_infer": 1.0, "compute_outp
 AT_SERVER = {name: value for name, value in SPLIT.items() if name != "outside"}
 
 
-def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, busy=False, **changes):
+def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=100, counts=None, split=None, busy=False, median_ms=9.0, **changes):
     server = ServerSide(int(100 * batch), 0, int(100 * batch * rows), 100, {}, {})
-    return what_limits(Measured({**SPLIT, **changes} if split is None else split, server, facts, protocol, late_ms, due, counts or {"ok": due}, busy))
+    measured = {**SPLIT, **changes} if split is None else split
+    return what_limits(Measured(measured, server, facts, protocol, late_ms, due, counts or {"ok": due}, busy, median_ms))
 
 
 @pytest.mark.parametrize(
@@ -180,6 +181,9 @@ def limited(*, facts=None, batch=1.0, rows=1, protocol="grpc", late_ms=0.0, due=
         ({"outside": 9.0, "facts": ModelFacts(8, 4_915_200)}, "Each request carries 4.92 MB over grpc"),
         ({"outside": 9.0, "facts": ModelFacts(8, 4_000), "protocol": "http"}, "Requests carry 4,000 bytes, so that it is the way there and back over http"),
         ({"outside": 9.0}, "The way there and back over grpc"),
+        ({"outside": 400.0, "facts": ModelFacts(8, 16), "median_ms": 5.0}, "Half of the requests took 5.00 ms or less, so that it is the slow ones that make"),
+        ({"outside": 9.0, "median_ms": 5.0}, "The way there and back over grpc"),
+        ({"outside": 900.0, "median_ms": 450.0}, "The way there and back over grpc"),
         ({"counts": {"ok": 80, "rejected": 20}}, "20 of 100 requests got no good answer: 20 rejected (the model's queue is full"),
         ({"counts": {"ok": 80, "rejected": 20}, "split": {}}, "they waited too long in it, or the server was ending: its words say which)."),
         ({"counts": {"ok": 50, "gone": 10, "connection": 30}}, "50 of 100 requests got no good answer: 30 connection (the connection could not be made, or"),
