@@ -30,6 +30,7 @@ def server(tmp_path_factory):
     models.put(repository, "linear", models.linear(), models.LINEAR + "dynamic_batching {}\n")
     models.put(repository, "scaled", models.scaled_by_scalar(), models.config("t INT64 [1]; x FP32 [-1]", "y FP32 [-1]; square INT64 [1]", batch=0))
     contract.python_model(repository, "counting", contract.COUNTING, "count INT32 [1]", "number INT32 [1]", batch=0, extra=FIVE)
+    contract.python_model(repository, "summing", contract.SUMMING, "x INT32 [1]", "sum INT32 [1]; open INT32 [1]", batch=1, extra=contract.SEQUENCE)
     with tritongen.serve(repository, http_port=0, grpc_port=0, metrics_port=0, disable_auto_complete=True) as running:
         yield running
 
@@ -168,6 +169,34 @@ def test_one_class_of_users_mixes_models_by_their_parts(server, locust):
     assert 0.6 < linear / (linear + scaled) < 0.9
     assert ran.size("grpc", "linear") == 2 * 16 * 4
     assert ran.size("grpc", "scaled") == 5 * 4 + 8
+
+
+SEQUENCES = """
+from locust import task
+
+from tritongen.load import TritonGrpcUser
+
+
+class Talker(TritonGrpcUser):
+    model = "summing"
+
+    @task
+    def talk(self):
+        with self.client.sequence(self.model) as sequence:
+            for number in (1, 2, 3):
+                answer = self.infer({"x": [[5]]}, sequence=sequence, end=number == 3, name=f"request {number}")
+                if answer is not None and answer["sum"].sum() != 5 * number:
+                    raise ValueError(f"the sum is {answer['sum']} after {number} requests")
+"""
+
+
+def test_the_requests_of_a_sequence_are_counted(server, locust):
+    ran = locust(SEQUENCES, "-u", 2, "-r", 2, "--host", server.grpc_url, enough=5, rows=3).wait(LONGEST_S + SOON_S)
+    assert ran.code == 0, ran.said
+    assert "the sum is" not in ran.said
+    for number in (1, 2, 3):
+        requests, failed = ran.requests("grpc", f"request {number}")
+        assert (requests >= 5, failed) == (True, 0)
 
 
 def test_streams_are_timed_to_the_first_response_and_to_the_last(server, locust):
@@ -370,7 +399,7 @@ def test_each_kind_of_refusal_says_what_is_wrong_and_what_to_do(server, tmp_path
         ("grpc", "", {}, 2, "does not say which protocol", "write grpc://host:8001"),
         ("grpc", "grpc://127.0.0.1:1", {}, 3, "127.0.0.1:1", ""),
         ("http", "http://127.0.0.1:1", {}, 3, "127.0.0.1:1", ""),
-        ("http", http, {"model": ""}, 2, "the server has 3 that are ready: counting, linear, scaled", "set `model`"),
+        ("http", http, {"model": ""}, 2, "the server has 4 that are ready: counting, linear, scaled, summing", "set `model`"),
         ("http", http, {"model": "counting"}, 3, "HTTP carries no streams", "use TritonGrpcUser and its stream()"),
         ("http", http, {"model": "scaled"}, 2, "the size of input 'x' [-1] is not known", "as `shapes` of a Locust user"),
         ("http", http, {"rows": "many"}, 2, "'many' is no number of rows", "from 1 on"),

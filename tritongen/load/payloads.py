@@ -71,7 +71,7 @@ def check_plain_requests(meta: ModelMeta) -> None:
     if meta.is_stateful:
         raise problem(
             f"the model {meta.name!r} takes requests of a sequence only (sequence_batching), and those of a load test belong to none, so that all would fail",
-            "write a locustfile whose tasks send sequences: with self.client.sequence(...) of a TritonGrpcUser or TritonHttpUser",
+            "write a locustfile whose tasks send sequences: with self.client.sequence(self.model) as sequence: self.infer(sequence=sequence)",
             model=meta.name,
         )
 

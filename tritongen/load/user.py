@@ -21,6 +21,7 @@ from locust.env import Environment
 from tritongen.client import Client, ModelMeta, Result
 from tritongen.client.endpoint import parse_url
 from tritongen.client.requests import array_bytes, prepare
+from tritongen.client.sync import InferenceSequence
 from tritongen.errors import InputError, TritongenError, Unsupported
 from tritongen.load.greenlets import check_side_by_side, set_up_grpc
 from tritongen.load.payloads import make_pool
@@ -110,12 +111,13 @@ class _TritonUser(User):
             # What ends a user here quietly: Locust logs a traceback for its own StopUser.
             raise GreenletExit from error
 
-    def infer(self, inputs: Values | None = None, *, name: str = "", **options: Any) -> Result | None:
+    def infer(self, inputs: Values | None = None, *, name: str = "", sequence: InferenceSequence | None = None, **options: Any) -> Result | None:
         """Sends one request and reports it to Locust; its result, or None where it failed.
 
         Args:
             inputs: by name; the next payload that was prepared where they are left out.
             name: what Locust's tables call the request; the model's name by default.
+            sequence: what it is the next request of, made by `self.client.sequence(...)`, for models that keep state; with `end=True` the last one.
             options: of `Client.infer`, such as `priority=` and `parameters=`.
 
         The response time is that of the whole call, in milliseconds with fractions; the size is that of the output tensors, in bytes.
@@ -123,7 +125,10 @@ class _TritonUser(User):
         request = self._next(inputs)
         started, begin = time.time(), time.perf_counter()
         try:
-            result = self._open.infer(request.model, request.inputs, version=request.version, **options)
+            if sequence is None:
+                result = self._open.infer(request.model, request.inputs, version=request.version, **options)
+            else:
+                result = sequence.infer(request.inputs, **options)
         except TritongenError as error:
             self._report(name or request.model, started, begin, 0, error)
             return None

@@ -130,7 +130,7 @@ def test_the_spec_knows_better_than_the_config_of_the_server():
     ("config", "words", "hint"),
     [
         ({"model_transaction_policy": {"decoupled": True}}, "is decoupled: a request has any number of responses", "stream() of TritonGrpcUser"),
-        ({"sequence_batching": {}}, "takes requests of a sequence only", "self.client.sequence(...)"),
+        ({"sequence_batching": {}}, "takes requests of a sequence only", "self.infer(sequence=sequence)"),
     ],
 )
 def test_a_model_that_takes_no_single_requests_is_refused_with_what_sends_to_it(config, words, hint):
