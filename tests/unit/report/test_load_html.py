@@ -240,6 +240,15 @@ def test_several_models_have_rows_and_charts_of_their_own():
     assert found.words.count("c") >= 2
 
 
+@pytest.mark.parametrize(("part", "outside"), [(0.9, True), (1.005, True), (1.05, False)])
+def test_what_rounding_explains_is_no_slower_server(part, outside):
+    mean = load_results.make().models[0].data(whole=True)["latency_ms"]["mean"]
+    server = dataclasses.replace(load_results.SERVER, mean_ms={"compute_infer": part * mean})
+    found = load_results.make(server=server).data()["models"][0]["outside_ms"]
+    assert (found is not None) == outside
+    assert found is None or found == pytest.approx(max(1 - part, 0) * mean)
+
+
 def test_a_server_that_counted_slower_requests_than_were_answered_here_is_said_to():
     """Those that were given up: nothing is left for the network, and no answered request took so long."""
     queue = dataclasses.replace(load_results.SERVER, mean_ms={**load_results.SERVER.mean_ms, "queue": 700.0})
