@@ -139,12 +139,6 @@ def test_a_model_that_takes_no_single_requests_is_refused_with_what_sends_to_it(
     assert hint in caught.value.diagnostics[0].hint
 
 
-def test_a_model_that_takes_sequences_is_refused_with_what_sends_to_it():
-    with pytest.raises(InputError, match="takes requests of a sequence only") as caught:
-        check_single_answers(meta_of(("x", "FP32", [1]), sequence_batching={}))
-    assert "self.client.sequence()" in caught.value.diagnostics[0].hint
-
-
 def test_a_picture_takes_the_size_that_was_drawn(tmp_path):
     Image.new("RGB", (8, 4)).save(tmp_path / "a.png")
     meta = meta_of(("x", "FP32", [3, -1, -1]))
