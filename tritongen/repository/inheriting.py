@@ -5,13 +5,14 @@ They are made beside the repository, where they get none of that by themselves.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritongen.repository.system import acl_of, copy_default_acl, copy_standing, give_acl
+from tritongen.repository.system import Standing, acl_of, copy_default_acl, copy_standing, give_acl, give_standing, standing_of
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,7 @@ class Heritage:
         return cls(status.st_gid if can_give else None, handed_on, mode, acl, refused)
 
     def hand_to(self, path: Path, *, mode: int | None = None) -> None:
-        """Give it to a file or folder of ours; to a file that stays, the permissions and ACL of a new one too, or `mode`. What the system refuses is noted.
-
-        A file that has a name in the repository already is served, under that name too: it must not get them before its new name is in place.
-        """
+        """Give it to a file or folder of ours; to a file, the permissions and ACL of a new one too, or `mode`. What the system refuses is noted."""
         try:
             found = path.lstat()
             if self.group is not None and found.st_gid != self.group:
@@ -67,6 +65,17 @@ class Heritage:
             if has != wanted and not stat.S_ISLNK(found.st_mode):
                 path.chmod(wanted)
         except OSError as error:  # user namespaces, FUSE and CIFS refuse it in ways of their own
+            self.refused.append((path, error.strerror or str(error)))
+
+    def hand_to_kept(self, path: Path, undo: contextlib.ExitStack) -> None:
+        """Give it to a file that stays, and may be served under another name at this moment; `undo` gives back what it had. Raises OSError."""
+        undo.callback(self._give_back, path, standing_of(path))
+        self.hand_to(path)
+
+    def _give_back(self, path: Path, had: Standing) -> None:
+        try:
+            give_standing(path, had)
+        except OSError as error:
             self.refused.append((path, error.strerror or str(error)))
 
     def leave_as(self, was: Path, folder: Path) -> None:

@@ -36,10 +36,14 @@ class Places:
         """Whether names are forced to the disk."""
         return self.heritage is not None
 
-    def hand_to(self, path: Path) -> None:
-        """Give the heritage to what lies in its place."""
-        if self.heritage is not None:
-            self.heritage.hand_to(path)
+    def hand_to_kept(self, change: Change, artifacts: Path, undo: contextlib.ExitStack) -> None:
+        """Give the heritage to the files that a model keeps, which are waiting under a second name. `artifacts`: where those beside the repository lie."""
+        if self.heritage is None:
+            return
+        for path in (*change.unchanged, *change.linked):
+            self.heritage.hand_to_kept(self.model(change.name) / path, undo)
+        for path in change.unchanged_artifacts:
+            self.heritage.hand_to_kept(artifacts / path, undo)
 
     def model(self, name: str) -> Path:
         """The model's folder."""
@@ -61,15 +65,13 @@ class Places:
 def place_model(plan: Plan, change: Change, places: Places) -> bool:
     """Put a model and its artifacts in place. False where it was absent for a moment, since the filesystem cannot exchange two folders. Raises OSError.
 
-    The artifacts go first: what they are is known from the model's stamp, to the next render too where this one is killed in between.
+    The artifacts go first: what they are is known from the model's stamp, to the next render too where this one is killed in between. So do the permissions of
+    what the model keeps: the next render finds the old model, and gives them again.
     """
     with all_or_nothing() as undo:
         _place_artifacts(plan, change, places, undo)
+        places.hand_to_kept(change, plan.artifacts_root / change.name, undo)
         in_one_step = _swap(plan, change, places)
-        for path in (*change.unchanged, *change.linked):
-            places.hand_to(plan.root / change.name / path)
-        for path in change.unchanged_artifacts:
-            places.hand_to(plan.artifacts_root / change.name / path)
     _drop_empty(plan, change)
     return in_one_step
 
@@ -146,8 +148,9 @@ def _make_folders(folder: Path, places: Places, undo: contextlib.ExitStack) -> N
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     undo.callback(remove_empty, missing)
-    for each in missing:
-        places.hand_to(each)
+    if places.heritage is not None:
+        for each in missing:
+            places.heritage.hand_to(each)
 
 
 def _drop_empty(plan: Plan, change: Change) -> None:

@@ -23,7 +23,7 @@ def stage(plan: Plan, change: Change, folder: Path, artifacts: Path, *, heritage
     """Write all of a model's files: those of its folder into `folder`, those for beside the repository into `artifacts`; neither exists.
 
     What is made gets the `heritage`, and is newer than what it replaces, also where the clock is behind: Triton polls for times above those that it has seen.
-    What stays is left as it is, since it is being served; `place_model` gives it the heritage.
+    What stays is left as it is, since it is being served; `place_model` gives it the heritage as it is swapped in.
     Without one, files are links to their sources where they can be, and nobody's to change.
 
     Raises OSError where the disk refuses, and RepositoryError where a source is not what the plan was made from.

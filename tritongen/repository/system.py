@@ -11,8 +11,10 @@ import os
 import pwd
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 _AT_FDCWD = -100
@@ -87,6 +89,34 @@ def give_acl(path: Path, acl: bytes) -> None:
     """Give a file an ACL (see `acl_of`), and its permissions with it, where it has another. Raises OSError."""
     if acl_of(path) != acl:
         os.setxattr(path, _ACL, acl)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Who may do what with a file: the number of its group, its permissions as `chmod` takes them, its ACL (see `acl_of`)."""
+
+    group: int
+    mode: int
+    acl: bytes | None
+
+
+def standing_of(file: Path) -> Standing:
+    """What a file has of that. Raises OSError."""
+    status = file.stat()
+    return Standing(status.st_gid, stat.S_IMODE(status.st_mode), acl_of(file))
+
+
+def give_standing(file: Path, standing: Standing) -> None:
+    """Give a file what another, or itself earlier, has or had of that. Raises OSError."""
+    has = standing_of(file)
+    if has.group != standing.group:
+        os.chown(file, -1, standing.group)
+    if standing.acl is not None:
+        give_acl(file, standing.acl)
+    elif has.acl is not None:
+        os.removexattr(file, _ACL)
+    if has != standing:
+        file.chmod(standing.mode)
 
 
 def copy_default_acl(source: Path, target: Path) -> None:

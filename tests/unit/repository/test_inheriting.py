@@ -15,8 +15,10 @@ from tritongen.errors import RepositoryError
 from tritongen.repository import SharedFile, apply_plan, make_plan
 from tritongen.repository.inheriting import Heritage
 from tritongen.repository.stamp import stamp_text
+from tritongen.repository.system import exchange
 
 PLAN = [("model.onnx", b"one")]
+LABELS = [("labels.txt", b"cat")]
 _SCRIPT = stamp_text("#!/bin/sh\n", "echo\n", {}, {}, {}).encode()
 
 
@@ -73,6 +75,25 @@ def test_a_file_that_stays_is_for_the_server_as_the_new_ones_are(tmp_path, umask
     assert modes(tmp_path / "repo.artifacts")["m/model.onnx"] == "0o644"
 
 
+@pytest.mark.parametrize("now", [0o077, 0o022])
+def test_a_model_comes_with_its_permissions(tmp_path, umask, monkeypatch, now):
+    """A render that is killed after the swap is not run again for this model: it is as the spec has it."""
+    umask(0o077 - now + 0o022)
+    render(tmp_path, entry(tmp_path, extra=LABELS, artifacts=PLAN))
+    umask(now)
+    seen = []
+
+    def swap(fresh, target):
+        done = exchange(fresh, target)
+        seen.append(modes(tmp_path / "repo") | modes(tmp_path / "repo.artifacts"))
+        return done
+
+    monkeypatch.setattr("tritongen.repository.placing.exchange", swap)
+    render(tmp_path, entry(tmp_path, body="max_batch_size: 4\n", extra=LABELS, artifacts=PLAN))
+    assert seen == [modes(tmp_path / "repo") | modes(tmp_path / "repo.artifacts")]
+    assert {seen[0][path] for path in ("m/labels.txt", "m/config.pbtxt", "m/model.onnx")} == {oct(0o666 & ~now)}
+
+
 def acl(path):
     """The ACL of a file or folder; None where it has none."""
     try:
@@ -122,6 +143,10 @@ def test_a_default_acl_of_the_folder_above_is_not_for_a_repository_without_one(t
     assert_as_made_in_it(tmp_path / "repo", "m", "m/1", "m/config.pbtxt", "m/1/model.onnx")
 
 
+def standings(folder):
+    return {path.relative_to(folder).as_posix(): (path.stat().st_gid, oct(path.stat().st_mode), acl(path)) for path in folder.rglob("*")}
+
+
 def fail_to_copy(tmp_path, _monkeypatch):
     (tmp_path / "z.source").write_bytes(b"another")
 
@@ -138,15 +163,17 @@ def fail_to_swap(_tmp_path, monkeypatch):
 def test_what_is_served_keeps_its_permissions_where_a_render_fails(tmp_path, umask, monkeypatch, before, now, fail):
     """Its files have a second name by then, beside the repository: what is done to that is done to them."""
     umask(before)
-    render(tmp_path, entry(tmp_path, artifacts=PLAN), entry(tmp_path, "a"))
-    was = modes(tmp_path)
+    render(tmp_path, entry(tmp_path, extra=LABELS, artifacts=PLAN), entry(tmp_path, "a"))
+    was = standings(tmp_path)
     umask(now)
-    new = [entry(tmp_path, body="max_batch_size: 4\n", artifacts=PLAN), entry(tmp_path, "a", body="max_batch_size: 4\n"), entry(tmp_path, "z")]
+    os.chown(tmp_path / "repo", -1, another_group())
+    give_default_acl(tmp_path / "repo")
+    new = [entry(tmp_path, body="max_batch_size: 4\n", extra=LABELS, artifacts=PLAN), entry(tmp_path, "a", body="max_batch_size: 4\n"), entry(tmp_path, "z")]
     plan = make_plan(tmp_path / "repo", new)
     fail(tmp_path, monkeypatch)
     with pytest.raises(RepositoryError):
         apply_plan(plan)
-    assert {path: mode for path, mode in modes(tmp_path).items() if path in was} == was
+    assert {path: what for path, what in standings(tmp_path).items() if path in was and path != "repo"} == {path: was[path] for path in was if path != "repo"}
 
 
 def test_a_group_that_cannot_be_given_is_said(tmp_path, monkeypatch):

@@ -20,10 +20,9 @@ MODEL = PurePosixPath("1/model.onnx")
 def entry(tmp_path, name="m", weights=b"weights", body="max_batch_size: 0\n", extra=(), artifacts=()):
     source = tmp_path / f"{name}.source"
     source.write_bytes(weights)
-    files = {MODEL: CopiedFile(source, file_sha256(source)), **{PurePosixPath(path): TextFile(content) for path, content in extra}}
     kept = {PurePosixPath(path): TextFile(content) for path, content in artifacts}
-    if kept:
-        files = {PurePosixPath("1/model.plan"): KeptFile()}
+    model = {PurePosixPath("1/model.plan"): KeptFile()} if kept else {MODEL: CopiedFile(source, file_sha256(source))}
+    files = {**model, **{PurePosixPath(path): TextFile(content) for path, content in extra}}
     return Entry(name, {**files, CONFIG: TextFile(stamp_text("# header\n", body, files, kept, {}).encode())}, kept)
 
 
