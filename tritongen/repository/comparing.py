@@ -17,8 +17,8 @@ from tritongen.repository.stamp import Stamp, content_sha256, read_stamp, versio
 from tritongen.repository.unfinished import is_unfinished
 from tritongen.staleness import LoadedBy, stale
 
-_MOST_BYTES = 1 << 24
-"""No text that we write is longer; one of somebody else may be of any size."""
+_HEAD_BYTES = 1 << 24
+"""A longer file is read only where our stamp is in this part of it: somebody else's may be of any size."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,11 @@ def stamp_in(file: Path) -> Stamp | None:
 
 
 def content_of_text(file: Path) -> bytes | None:
-    """What a file holds that may be a text of ours; None where it is longer than any of these. Raises OSError."""
-    return file.read_bytes() if file.stat().st_size <= _MOST_BYTES else None
+    """What a file holds that may be a text of ours; None where it is long, and its beginning has no stamp. Raises OSError."""
+    with file.open("rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+        is_all = len(head) < _HEAD_BYTES
+        return head if is_all else head + stream.read() if read_stamp(head.decode("utf-8", "replace")) else None
 
 
 def config_sha256(folder: Path) -> str:

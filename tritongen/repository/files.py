@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
-from tritongen.repository.comparing import content_of_text, stamp_in
+from tritongen.repository.comparing import stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.private import find_leftovers
@@ -29,6 +29,7 @@ DEPLOYMENT = "the folder of the deployment"
 
 _ORPHAN = "no render writes it any more; it was left where it is (--prune removes it)"
 _PRUNED = "no render writes it any more"
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _planned(root: Path, wanted: WantedFiles, *, force: bool, prune: bool) -> Fi
     known = _Known.at(root, wanted.lead)
     gone = sorted(path for path in known.files if path != wanted.lead and path not in wanted.others and (root / path).is_file())
     files: dict[PurePosixPath, EntryFile] = {path: TextFile(text.encode()) for path, text in wanted.others.items()}
-    left = {} if prune else {path: CopiedFile(root / path, known.sha256_of(path, _read(root / path))) for path in gone}
+    left = {} if prune else {path: CopiedFile(root / path, known.sha256_of(path, _text_sha256(root / path))) for path in gone}
     text = stamp_text(wanted.header, wanted.body, {**files, **left}, {}, {}, spec=wanted.spec)
     contents = {**{path: other.encode() for path, other in wanted.others.items()}, wanted.lead: text.encode()}
     changes = [_compare(root, path, content, wanted, known, force=force) for path, content in contents.items()]
@@ -128,13 +129,13 @@ class _Known:
                 files.setdefault(path, []).append(sha)
         return cls(root / lead, stamp, files)
 
-    def is_ours(self, path: PurePosixPath, content: bytes | None) -> bool:
-        """Whether a file is one that a render wrote."""
-        return content is not None and hashlib.sha256(content).hexdigest() in self.files.get(path, ())
+    def is_ours(self, path: PurePosixPath, sha256: str) -> bool:
+        """Whether a file of that hash is one that a render wrote."""
+        return sha256 in self.files.get(path, ())
 
-    def sha256_of(self, path: PurePosixPath, content: bytes | None) -> str:
+    def sha256_of(self, path: PurePosixPath, sha256: str) -> str:
         """The hash to know a file by: its own where it is ours, else that of the one which we wrote."""
-        return hashlib.sha256(content).hexdigest() if content is not None and self.is_ours(path, content) else self.files[path][0]
+        return sha256 if self.is_ours(path, sha256) else self.files[path][0]
 
 
 def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
@@ -142,14 +143,20 @@ def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
     return find_leftovers(root, root / lead) if root.is_dir() else []
 
 
-def _read(path: Path) -> bytes | None:
-    """A file's content; None where it is longer than any that we write. git may have checked it out with CRLF: the same text, not an edit."""
-    content = content_of_text(path)
-    return None if content is None else content.replace(b"\r\n", b"\n")
+def _text_sha256(file: Path) -> str:
+    """SHA-256 (hex) of a text, which may be of any length. git may have checked it out with CRLF: the same text, not an edit. Raises OSError."""
+    digest, left = hashlib.sha256(), b""
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            text = left + chunk
+            left = b"\r" if text.endswith(b"\r") else b""  # its LF may come in the next piece
+            digest.update(text.removesuffix(b"\r").replace(b"\r\n", b"\n"))
+    digest.update(left)
+    return digest.hexdigest()
 
 
 def _orphan(root: Path, path: PurePosixPath, known: _Known, *, force: bool, prune: bool) -> Change:
-    if prune and not force and not known.is_ours(path, _read(root / path)):
+    if prune and not force and not known.is_ours(path, _text_sha256(root / path)):
         return Change(str(path), Action.CONFLICT, reasons=(f"{root / path} was changed by hand, and no render writes it any more",))
     return Change(str(path), Action.ORPHAN, reasons=(_PRUNED if prune else _ORPHAN,))
 
@@ -163,8 +170,8 @@ def _compare(root: Path, path: PurePosixPath, content: bytes, wanted: WantedFile
         return Change(name, Action.CREATE)
     if target.is_symlink() or not target.is_file():
         return Change(name, Action.CONFLICT, reasons=(f"{target} is no file",), forcible=False)
-    found = _read(target)
-    if found == content:
+    found = _text_sha256(target)
+    if found == hashlib.sha256(content).hexdigest():
         return Change(name, Action.KEEP)
     leads = path == wanted.lead
     other = known.stamp.spec if leads and known.stamp is not None else ""

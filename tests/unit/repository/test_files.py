@@ -79,6 +79,31 @@ def test_a_checkout_with_other_line_ends_is_no_edit(written):
     assert actions(plan(written, "services: {x: {}}\n"))["lead.yml"] is Action.REPLACE
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_long_texts_are_known_as_ours(tmp_path, monkeypatch, end):
+    """The dashboard of 2,100 models has 16 MiB; somebody else's file of that length is not read where a text of ours belongs."""
+    monkeypatch.setattr("tritongen.repository.comparing._HEAD_BYTES", 1000)
+    long = "a panel for each of thousands of models\n" * 100
+    wanted = (long, {PurePosixPath("dashboard.json"): long})
+    apply_files(plan(tmp_path, *wanted))
+    for path in tmp_path.iterdir():
+        path.write_bytes(path.read_bytes().replace(b"\n", end))
+    assert set(actions(plan(tmp_path, *wanted)).values()) == {Action.KEEP}
+    assert set(actions(plan(tmp_path, f"{long}more", {PurePosixPath("dashboard.json"): f"{long}more"})).values()) == {Action.REPLACE}
+    for path in tmp_path.iterdir():
+        path.write_bytes(path.read_bytes() + b"mine")
+    assert set(actions(plan(tmp_path, *wanted)).values()) == {Action.CONFLICT}
+
+
+def test_a_carriage_return_that_ends_a_piece_is_no_edit(tmp_path):
+    """Files are read in pieces of 1 MiB."""
+    others = {PurePosixPath("b.json"): "x" * ((1 << 20) - 1) + "\n\r\r"}
+    apply_files(plan(tmp_path, others=others))
+    assert not plan(tmp_path, others=others).would_change
+    (tmp_path / "b.json").write_bytes((tmp_path / "b.json").read_bytes().replace(b"\n", b"\r\n"))
+    assert not plan(tmp_path, others=others).would_change
+
+
 def test_somebody_elses_file_is_a_conflict(tmp_path):
     (tmp_path / "lead.yml").write_text("services: {theirs: {}}\n")
     (tmp_path / "b.json").write_text("theirs")

@@ -134,6 +134,28 @@ def test_line_ends_that_git_changed_are_no_edit(tmp_path):
     assert render(tmp_path, entry(tmp_path)) == {"m": Action.REPLACE}
 
 
+def test_long_texts_are_known_as_ours(tmp_path, monkeypatch):
+    """Somebody else's file of any length is not read where a text of ours belongs."""
+    monkeypatch.setattr("tritongen.repository.comparing._HEAD_BYTES", 1000)
+    long = "# one of thousands of lines\n" * 100
+    script = PurePosixPath("build_plans.sh")
+
+    def written(body):
+        shared = {script: SharedFile(stamp_text("#!/bin/sh\n", body, {}, {}, {}).encode())}
+        plan = make_plan(tmp_path / "repo", [entry(tmp_path, body=body)], shared=lambda _: shared)
+        apply_plan(plan)
+        return [change.action for change in (*plan.changes, *plan.shared)]
+
+    assert written(long) == [Action.CREATE] * 2
+    assert written(long) == [Action.KEEP] * 2
+    assert written(f"{long}more\n") == [Action.REPLACE] * 2
+    for path in (tmp_path / "repo/m/config.pbtxt", tmp_path / "repo.artifacts" / script):
+        path.write_bytes(path.read_bytes() + b"mine")
+    with pytest.raises(RepositoryError) as error:
+        written(long)
+    assert [finding.code for finding in error.value.diagnostics] == ["TG043"] * 2
+
+
 def test_a_new_wording_of_the_header_is_no_edit(tmp_path):
     render(tmp_path, entry(tmp_path))
     config = tmp_path / "repo/m/config.pbtxt"
