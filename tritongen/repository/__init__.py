@@ -15,11 +15,12 @@ from tritongen.repository.planning import make_plan, plan_again
 from tritongen.repository.refusals import lost_plans
 from tritongen.repository.room import bytes_to_copy, size_text
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles
-from tritongen.repository.staging import recover
+from tritongen.repository.staging import LOCK_WAIT_S, looked_at, recover
 from tritongen.repository.stamp import Made, Stamp, read_stamp
 
 __all__ = [
     "CONFIG",
+    "LOCK_WAIT_S",
     "Action",
     "Applied",
     "Change",
@@ -50,6 +51,7 @@ __all__ = [
     "file_diffs",
     "file_sha256",
     "held_files",
+    "looked_at",
     "lost_plans",
     "make_plan",
     "plan_again",

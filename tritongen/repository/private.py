@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def make_private(place: Path, repository: Path) -> PrivateFolder:
         if try_lock(descriptor) is not Hold.BUSY and _is_at(path / _OWNER, descriptor):
             os.write(descriptor, os.fsencode(repository))
             return PrivateFolder(path, descriptor)
-        os.close(descriptor)
+        _remove(path, descriptor)  # another render took it for a leftover before it was locked
 
 
 def find_leftovers(place: Path, repository: Path, *, own: bool = True) -> list[Path]:
@@ -55,7 +55,7 @@ def find_leftovers(place: Path, repository: Path, *, own: bool = True) -> list[P
 
     `own`: no other repository of that name has its folders there; else those without the repository's path in them are left alone.
     """
-    users = {os.geteuid()} | ({path.stat().st_uid for path in (place, repository) if path.exists()} if os.geteuid() == 0 and own else set())
+    users = {os.geteuid()} | ({user for _, user in _with_owners([place, repository], follow=True)} if os.geteuid() == 0 and own else set())
     found = [folder for folder, user in _private_folders(place, repository) if user in users]
     return [folder for folder in found if _is_abandoned(folder) and (own or _is_for(folder, repository))]
 
@@ -70,7 +70,7 @@ def strangers(place: Path, repository: Path) -> list[tuple[Path, int]]:
 
 def as_owners(leftovers: Sequence[Path], work: Callable[[list[Path]], None]) -> None:
     """Do some work for the leftovers of each user, for root with that user's rights: what another may not do himself is left alone. Raises OSError."""
-    owners = [(leftover, leftover.lstat().st_uid) for leftover in leftovers]
+    owners = [*_with_owners(leftovers, follow=False)]
     for user in sorted({user for _, user in owners}):
         try:
             with acting_as(user):
@@ -78,6 +78,16 @@ def as_owners(leftovers: Sequence[Path], work: Callable[[list[Path]], None]) -> 
         except PermissionError:
             if user == os.geteuid():
                 raise
+
+
+def _with_owners(paths: Iterable[Path], *, follow: bool) -> Iterator[tuple[Path, int]]:
+    """Those of some paths that are there, and the numbers of the users to whom they, or what links lead to, belong: other renders remove theirs meanwhile.
+
+    Raises OSError.
+    """
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            yield path, path.stat(follow_symlinks=follow).st_uid
 
 
 @contextlib.contextmanager
@@ -115,8 +125,11 @@ def _prefix(repository: str) -> str:
 def _private_folders(place: Path, repository: Path) -> Iterator[tuple[Path, int]]:
     """The folders of such a name in `place`, in order, and the users that they belong to."""
     names = re.compile(re.escape(_prefix(repository.name)) + "[0-9a-f]{16}")
-    with os.scandir(place) as listed:
-        entries = sorted((entry for entry in listed if names.fullmatch(entry.name)), key=lambda entry: entry.name)
+    try:
+        with os.scandir(place) as listed:
+            entries = sorted((entry for entry in listed if names.fullmatch(entry.name)), key=lambda entry: entry.name)
+    except FileNotFoundError:  # another render has just removed it: the last plan's artifacts went with its model
+        return
     for entry in entries:
         with contextlib.suppress(FileNotFoundError):  # its process has just removed it
             if entry.is_dir(follow_symlinks=False):

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tritongen import __version__
 from tritongen.diagnostics import Diagnostic, Severity
-from tritongen.errors import InputError, SpecError
+from tritongen.errors import InputError, RepositoryError, SpecError
 from tritongen.memory import ModelEstimate
 from tritongen.proof import DEFAULT_LIMIT_BYTES
 from tritongen.render import Findings, build_entry, compile_model
@@ -33,7 +33,7 @@ from tritongen.workflow.estimating import estimate_files, judge_memory
 from tritongen.workflow.preparing import Prepared, prepare
 from tritongen.workflow.proving import prove_files
 from tritongen.workflow.releases import release_findings
-from tritongen.workflow.shelf import Shelf, next_version, read_shelf
+from tritongen.workflow.shelf import Shelf, next_version, read_shelves
 from tritongen.workflow.specified import findings_of, label_files, placed_at, release_of, samples_of
 from tritongen.workflow.workspace import Workspace
 
@@ -191,14 +191,15 @@ def draft_render(
     is_whole = not reading.problems and not cpu
     if is_whole:
         found += idle_target(loaded.spec, loaded.locate)
+    shelves = read_shelves(root, [model.name for model in loaded.spec.models])
     workspace = Workspace(root)
     entries: list[Entry] = []
     sizes: list[ModelEstimate] = []
     collectors = [findings_of(loaded, index) for index in range(len(loaded.spec.models))]
     try:
-        for index, (model, findings) in enumerate(zip(loaded.spec.models, collectors, strict=True)):
+        for index, (model, shelf, findings) in enumerate(zip(loaded.spec.models, shelves, collectors, strict=True)):
             try:
-                entry = _render_model(loaded, index, root, workspace, prove_limit_bytes, sizes, findings)
+                entry = _render_model(loaded, index, shelf, workspace, prove_limit_bytes, sizes, findings)
             except InputError as error:
                 findings.found += [placed_at(diagnostic, model.name, loaded.locate(("models", index))) for diagnostic in error.diagnostics]
             else:
@@ -214,12 +215,13 @@ def draft_render(
 
 
 def _render_model(
-    loaded: LoadedSpec, index: int, root: Path, workspace: Workspace, prove_limit_bytes: int, sizes: list[ModelEstimate], findings: Findings
+    loaded: LoadedSpec, index: int, shelf: Shelf | RepositoryError, workspace: Workspace, prove_limit_bytes: int, sizes: list[ModelEstimate], findings: Findings
 ) -> Entry | None:
     """The model's folder; None where a file of it cannot be used, with the reason among the findings. `sizes` receives what it takes, where that is judged."""
     model = loaded.spec.models[index]
     check_model_name(model, findings)
-    shelf = read_shelf(root, model.name)
+    if isinstance(shelf, RepositoryError):
+        raise shelf
     prepared = _prepare_all(loaded, index, shelf, workspace, prove_limit_bytes, findings)
     if prepared is None:
         return None

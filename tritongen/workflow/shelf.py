@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +13,18 @@ from tritongen.recipe import RECIPES
 from tritongen.render import ModelFiles
 from tritongen.render.entry import SOURCE_NAME
 from tritongen.render.versions import served_versions
-from tritongen.repository import CopiedFile, Made, artifacts_beside, config_sha256, file_sha256, stamp_of, unreadable, version_folders
+from tritongen.repository import (
+    LOCK_WAIT_S,
+    CopiedFile,
+    Made,
+    artifacts_beside,
+    config_sha256,
+    file_sha256,
+    looked_at,
+    stamp_of,
+    unreadable,
+    version_folders,
+)
 from tritongen.repository.stamp import version_of
 from tritongen.spec import ModelSpec
 
@@ -32,7 +43,7 @@ class Stored:
     def is_intact(self) -> bool:
         """Whether the files are there, and as they were written. Raises RepositoryError where one cannot be read."""
         with _reading(self.folder):
-            return _MODEL in self.hashes and all((self.folder / name).is_file() and file_sha256(self.folder / name) == sha for name, sha in self.hashes.items())
+            return _MODEL in self.hashes and all(_is_there(self.folder / name, sha) for name, sha in self.hashes.items())
 
     def files(self, number: int) -> dict[PurePosixPath, CopiedFile]:
         """The files as those of version `number`, by path in the model's folder."""
@@ -58,11 +69,24 @@ class Shelf:
         return next((stored.folder / _MODEL for stored in alike if stored.is_intact), None)
 
 
-def read_shelf(root: Path, name: str) -> Shelf:
-    """What the stamp of the model `name` in the repository at `root` says; empty where there is none.
+def read_shelves(root: Path, names: Sequence[str]) -> list[Shelf | RepositoryError]:
+    """What the stamps of models in the repository at `root` say, in the order of their names, or why one cannot be read; empty where there is none.
 
-    Raises RepositoryError where its config cannot be read.
+    No other render writes meanwhile: half of it from before a swap and half from after it would give one number to two versions. Raises RepositoryError where
+    another one writes and does not end.
     """
+    with _reading(root), looked_at(root, wait_s=LOCK_WAIT_S):
+        return [_shelf_or_why_not(root, name) for name in names]
+
+
+def _shelf_or_why_not(root: Path, name: str) -> Shelf | RepositoryError:
+    try:
+        return _shelf(root, name)
+    except RepositoryError as error:
+        return error
+
+
+def _shelf(root: Path, name: str) -> Shelf:
     with _reading(root):
         stamp, basis = stamp_of(root / name), config_sha256(root / name)
         there = [number for number, has_files in version_folders(root / name).items() if has_files]
@@ -87,6 +111,14 @@ def _reading(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RepositoryError([unreadable(error, place)]) from error
+
+
+def _is_there(file: Path, written: str) -> bool:
+    """Whether a file is there and has that SHA-256 (hex). Raises OSError."""
+    try:
+        return file.is_file() and file_sha256(file) == written
+    except FileNotFoundError:  # another render has just replaced the folder
+        return False
 
 
 def _numbers(paths: Iterable[PurePosixPath]) -> list[int]:

@@ -1,5 +1,6 @@
 """Two renders of one repository at once, what a killed one leaves, and whose things are never touched."""
 
+import errno
 import fcntl
 import os
 import re
@@ -15,6 +16,7 @@ from crashes import by_model, tree
 from tritongen.errors import RepositoryError
 from tritongen.repository import CopiedFile, apply_plan, config_sha256, make_plan, recover
 from tritongen.repository.private import find_leftovers, make_private
+from tritongen.repository.system import Hold
 from tritongen.workflow.rendering import plan_render
 
 ROOT = Path(__file__).parents[3]
@@ -67,7 +69,7 @@ def together(folder, specs, rounds):
     for process in started:
         process.stdin.write("go\n")
         process.stdin.flush()
-    return [(process.communicate(timeout=600)[1], process.returncode) for process in started]
+    return [(process.communicate(timeout=60 * (rounds + 1))[1], process.returncode) for process in started]
 
 
 def rendered_alone(folder, spec):
@@ -130,6 +132,55 @@ def test_nobody_looks_while_another_render_writes(tmp_path, monkeypatch):
         make_plan(tmp_path / "repo", rendering.entries)
     os.close(holder)
     assert not make_plan(tmp_path / "repo", rendering.entries).would_change
+
+
+def test_what_versions_are_counted_from_is_read_between_two_renders(tmp_path, monkeypatch):
+    """The stamp from before a swap and the folders from after it would give one number to two versions."""
+    networks.mlp(tmp_path / "m.onnx")
+    spec = write(tmp_path, version="auto")
+    with plan_render(spec, output=tmp_path / "repo") as rendering:
+        apply_plan(rendering.plan)
+    monkeypatch.setattr("tritongen.workflow.shelf.LOCK_WAIT_S", 0.2)
+    holder = os.open(tmp_path / "repo", os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    with pytest.raises(RepositoryError) as error:
+        plan_render(spec, output=tmp_path / "repo")
+    assert [finding.code for finding in error.value.diagnostics] == ["TG048"], "once, and not for each model"
+    os.close(holder)
+
+
+def vanished(path):
+    raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+
+
+def test_a_version_that_another_render_replaces_as_it_is_read_is_no_error(tmp_path, monkeypatch):
+    """That render has given the next number: what was counted here is found out of date when it is written (TG049)."""
+    for seed, name in enumerate("mn"):
+        networks.mlp(tmp_path / f"{name}.onnx", seed=seed)
+    with plan_render(write(tmp_path, version="auto"), output=tmp_path / "repo") as rendering:
+        apply_plan(rendering.plan)
+    monkeypatch.setattr("tritongen.workflow.shelf.file_sha256", vanished)
+    with plan_render(write(tmp_path, source="n.onnx", version="auto"), output=tmp_path / "repo") as rendering:
+        assert {str(path.parent) for path in rendering.entries[0].files} == {".", "2"}
+
+
+def test_what_another_render_removes_as_it_is_looked_at_is_no_leftover(tmp_path, monkeypatch):
+    """Workspaces come and go without the repository's lock, and so does the folder of artifacts where the last plan goes."""
+    networks.mlp(tmp_path / "m.onnx")
+    just_gone = tmp_path / ".repo.tritongen-0123456789abcdef"
+    monkeypatch.setattr("tritongen.repository.staging.find_leftovers", lambda *_, **__: [just_gone])
+    with plan_render(write(tmp_path), output=tmp_path / "repo", settle=True) as rendering:
+        apply_plan(rendering.plan)
+    assert find_leftovers(tmp_path / "repo.artifacts", tmp_path / "repo") == []
+
+
+def test_a_folder_that_another_render_takes_for_a_leftover_is_made_again_and_not_left(tmp_path, monkeypatch):
+    """Between its making and its lock it looks like one of a killed render."""
+    answers = [Hold.BUSY, Hold.HELD]
+    monkeypatch.setattr("tritongen.repository.private.try_lock", lambda _: answers.pop(0))
+    private = make_private(tmp_path, tmp_path / "repo")
+    assert [*tmp_path.iterdir()] == [private.path]
+    private.remove()
 
 
 def test_what_another_render_did_in_between_is_seen(tmp_path):
