@@ -2,7 +2,8 @@
 
 As a program it runs campaigns in processes of its own, since it forks, and prints what was wrong and how many were killed as JSON:
 `python crashes.py FOLDER steps:9 steps:9:noexchange:4 steps:1:old moments:500 calls:fsync`; the last number is that of the first step, less one, and a name is
-that of the spec that is rendered after each kill: each of the three in turn, where there is none. `calls` needs strace.
+that of the spec that is rendered after each kill: each of the three in turn, where there is none. With `deploy`, a deployment is rendered too. `calls` needs
+strace.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -24,14 +26,13 @@ from pathlib import Path
 import networks
 import onnx
 
-import tritongen.repository.apply
 import tritongen.repository.placing
 from tritongen.check.engine import CheckOptions, check
 from tritongen.check.targets import Target, TargetKind
 from tritongen.cli.main import run
 from tritongen.diagnostics import Severity
-from tritongen.repository import Plan
-from tritongen.workflow.rendering import plan_render
+from tritongen.workflow.rendering import Rendering, plan_render
+from tritongen.workflow.writing import apply_rendering
 
 Tree = dict[str, bytes]
 State = dict[str, tuple[int, bytes | None]]
@@ -47,6 +48,7 @@ CALLS = dict.fromkeys(
 
 _MODELS = """\
 version: 1
+deploy: {{folder: deployment}}
 defaults: {{prove: false}}
 models:
   - {{name: weights, source: {weights}.onnx}}
@@ -55,11 +57,16 @@ models:
   - {{name: same, source: old.onnx}}
   - {{name: split, source: split/{weights}.onnx}}
   - {{name: plan, source: old.onnx, backend: tensorrt, batching: {{max: {most}}}, instances: [{{kind: gpu}}]}}
-  - {{name: {name}, source: old.onnx, backend: tensorrt, instances: [{{kind: gpu}}]}}
+  - {{name: {name}, source: old.onnx, backend: tensorrt, instances: [{{kind: gpu}}]{more}}}
 """
+
+_NOT_ON_A_CPU = ", config: {optimization: {cuda: {graphs: false}}}"
+"""What leaves a deployment without its form for the CPU, so that a file of it goes."""
 
 _OTHER = """\
 version: 1
+deploy: {folder: deployment}
+server: {metrics: {enabled: false}}
 defaults: {prove: false}
 models: [{name: weights, source: old.onnx, batching: {max: 2}}]
 """
@@ -93,18 +100,23 @@ def states(folder: Path) -> dict[str, State]:
 class Scenario:
     """Two specs, `old.yaml` and `new.yaml`, of which the second changes weights, configs, versions and names of the first; and the repository of each.
 
-    `other.yaml` has only the model that somebody's own file lies in, otherwise than both.
+    `other.yaml` has only the model that somebody's own file lies in, otherwise than both. Each is rendered as `spec.yaml`: the deployment of a spec of another
+    name would be somebody else's. `deploy`: whether there is one.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, deploy: bool = False) -> None:
         self.folder = folder
+        self.deploy = deploy
+        self.spec = folder / "spec.yaml"
         self.root = folder / "repository"
         self.artifacts = folder / "repository.artifacts"
+        self.deployment = folder / "deployment"
         for name, seed in (("old", 1), ("new", 2)):
             model = onnx.load(networks.mlp(folder / f"{name}.onnx", seed=seed))
             (folder / "split").mkdir(exist_ok=True)
             onnx.save(model, folder / f"split/{name}.onnx", save_as_external_data=True, location=f"{name}.bin", size_threshold=0)
-            text = _MODELS.format(weights=name, most=4 if name == "old" else 8, name=f"only_{name}")
+            most, more = (4, "") if name == "old" else (8, _NOT_ON_A_CPU)
+            text = _MODELS.format(weights=name, most=most, name=f"only_{name}", more=more)
             (folder / f"{name}.yaml").write_text(text)
         (folder / "other.yaml").write_text(_OTHER)
         self.render("old")
@@ -114,23 +126,39 @@ class Scenario:
         (self.root / "weights/empty").chmod(0o711)
         for path in self.root.rglob("*"):
             os.utime(path, (time.time() + 86_400,) * 2)  # as by a machine whose clock was ahead: what is new must be given a time
-        shutil.copytree(self.root, folder / "kept/repository")
-        shutil.copytree(self.artifacts, folder / "kept/repository.artifacts")
+        for path in self._written():
+            if path.exists():
+                shutil.copytree(path, folder / "kept" / path.name)
         self.old = states(self.root)
-        self.old_artifacts = state(self.artifacts)
+        self.old_artifacts, self.old_deployment = state(self.artifacts), state(self.deployment)
         self.beside = {path.name for path in folder.iterdir()}
         self.render("other")
-        self.other = states(self.root)
+        self.other, self.other_deployment = states(self.root), state(self.deployment)
         self.reset()
         self.render("new")
-        self.new, self.new_artifacts = states(self.root), state(self.artifacts)
+        self.new = states(self.root)
+        self.new_artifacts, self.new_deployment = state(self.artifacts), state(self.deployment)
         found = [finding for name in ("old", "new") for finding in self.check(name)]
         assert found == [], found
 
+    def _written(self) -> tuple[Path, ...]:
+        """The folders that a render writes."""
+        return (self.root, self.artifacts, self.deployment)
+
+    def take(self, name: str) -> None:
+        """Make the spec of that name the one that is rendered."""
+        shutil.copyfile(self.folder / f"{name}.yaml", self.spec)
+
     def render(self, name: str) -> None:
-        """What `tritongen render` does, without its words."""
+        """What `tritongen render` does with the spec of that name."""
+        self.take(name)
+        self.render_taken()
+
+    def render_taken(self) -> None:
+        """The same with the spec that was taken, without its words."""
+        options = ["--prune", *(["--deploy", "compose"] if self.deploy else [])]
         with Quiet():
-            code = run(["render", str(self.folder / f"{name}.yaml"), "-o", str(self.root), "--prune"])
+            code = run(["render", str(self.spec), "-o", str(self.root), *options])
         assert code == 0, f"render ended with {code}"
 
     def check(self, name: str) -> list[str]:
@@ -141,12 +169,13 @@ class Scenario:
 
     def reset(self) -> None:
         """The old repository again."""
-        for path in (self.root, self.artifacts):
+        for path in self._written():
             shutil.rmtree(path, ignore_errors=True)
-            shutil.copytree(self.folder / "kept" / path.name, path)
+            if (self.folder / "kept" / path.name).exists():
+                shutil.copytree(self.folder / "kept" / path.name, path)
 
     def faults(self, *, may_lack: bool = False) -> Iterator[str]:
-        """What is wrong with what a killed render left: every model is the old one or the new one, whole, and nothing else is there.
+        """What is wrong with what a killed render left: every model and every other file is the old one or the new one, whole, and nothing else is there.
 
         `may_lack`: a model that both have may be missing, where folders cannot be exchanged.
         """
@@ -157,12 +186,10 @@ class Scenario:
         for name in self.old.keys() & self.new.keys():
             if name not in found and not may_lack:
                 yield f"{name} is missing"
-        artifacts = state(self.artifacts)
-        for path, content in artifacts.items():
-            if content not in (self.old_artifacts.get(path), self.new_artifacts.get(path)):
-                yield f"{path} among the artifacts is neither old nor new"
-        for path in (self.old_artifacts.keys() & self.new_artifacts.keys()) - artifacts.keys():
-            yield f"{path} among the artifacts is missing"
+        yield from _faults_among("the artifacts", state(self.artifacts), self.old_artifacts, self.new_artifacts)
+        left = re.compile(r"\.docker-compose\.yml\.tritongen-[0-9a-f]{16}(/|$)")
+        deployment = {path: content for path, content in state(self.deployment).items() if not left.match(path)}
+        yield from _faults_among("the deployment's files", deployment, self.old_deployment, self.new_deployment)
         for path in self.folder.iterdir():
             if path.name not in self.beside and not re.fullmatch(r"\.repository\.tritongen-[0-9a-f]{16}", path.name):
                 yield f"{path.name} lies beside the repository"
@@ -173,7 +200,11 @@ class Scenario:
             self.render(name)
         except AssertionError as error:
             yield str(error)
-        models, artifacts = {"new": (self.new, self.new_artifacts), "old": (self.old, self.old_artifacts), "other": (self.other, {})}[name]
+        models, artifacts, deployment = {
+            "new": (self.new, self.new_artifacts, self.new_deployment),
+            "old": (self.old, self.old_artifacts, self.old_deployment),
+            "other": (self.other, {}, self.other_deployment),
+        }[name]
         found = states(self.root)
         if name == "old":  # a number that was given to new weights is not given again
             models, found = ({model: files for model, files in each.items() if model != "counted"} for each in (models, found))
@@ -181,8 +212,19 @@ class Scenario:
             yield f"the next render did not make the {name} repository"
         if state(self.artifacts) != artifacts:
             yield f"the next render did not make the {name} artifacts"
+        if state(self.deployment) != deployment:
+            yield f"the next render did not make the {name} deployment"
         if beside := {path.name for path in self.folder.iterdir()} - self.beside:
             yield f"left behind: {sorted(beside)}"
+
+
+def _faults_among(what: str, found: State, old: State, new: State) -> Iterator[str]:
+    """What is wrong with files each of which is to be the old one or the new one."""
+    for path, content in found.items():
+        if content not in (old.get(path), new.get(path)):
+            yield f"{path} among {what} is neither old nor new"
+    for path in (old.keys() & new.keys()) - found.keys():
+        yield f"{path} among {what} is missing"
 
 
 class Quiet:
@@ -213,8 +255,8 @@ def forked(work: Callable[[], None]) -> int:
     return child
 
 
-def killed_at_step(plan: Plan, number: int, *, exchanges: bool) -> bool:
-    """Apply a plan in a child that dies just before the step with this number; False where it has no such step."""
+def killed_at_step(rendering: Rendering, number: int, *, exchanges: bool) -> bool:
+    """Write a rendering in a child that dies just before the step with this number; False where it has no such step."""
 
     def work() -> None:
         if not exchanges:
@@ -229,7 +271,7 @@ def killed_at_step(plan: Plan, number: int, *, exchanges: bool) -> bool:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        tritongen.repository.apply.apply_plan(plan)
+        apply_rendering(rendering)
 
     _, status = os.waitpid(forked(work), 0)
     assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, "the render failed by itself"
@@ -238,7 +280,8 @@ def killed_at_step(plan: Plan, number: int, *, exchanges: bool) -> bool:
 
 def killed_at_moment(scenario: Scenario, delay_s: float) -> bool:
     """Run the whole command in a child and kill it after some seconds; False where it had ended."""
-    child = forked(lambda: scenario.render("new"))
+    scenario.take("new")
+    child = forked(scenario.render_taken)
     time.sleep(delay_s)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -253,12 +296,13 @@ def at_steps(scenario: Scenario, stride: int, *, exchanges: bool, skip: int = 0,
     """
     faults: list[str] = []
     scenario.reset()
-    with plan_render(scenario.folder / "new.yaml", output=scenario.root, prune=True) as rendering:
-        plan = rendering.plan
+    scenario.take("new")
+    with plan_render(scenario.spec, output=scenario.root, prune=True, deploy=scenario.deploy) as rendering:
+        pass
     for killed in itertools.count():
         scenario.reset()
         number = 1 + skip + killed * stride
-        hit = killed_at_step(plan, number, exchanges=exchanges)
+        hit = killed_at_step(rendering, number, exchanges=exchanges)
         after = specs[killed % len(specs)]
         faults += [f"step {number}, then {after}: {fault}" for fault in (*scenario.faults(may_lack=not exchanges), *scenario.faults_of_next(after))]
         if not hit:
@@ -291,8 +335,9 @@ def traced(scenario: Scenario, *options: str) -> tuple[bool, list[str]]:
 
     def work() -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
-        scenario.render("new")
+        scenario.render_taken()
 
+    scenario.take("new")
     child = forked(work)
     os.waitpid(child, os.WUNTRACED)
     with subprocess.Popen(["strace", "-p", str(child), "-o", str(log), *options], stderr=subprocess.PIPE, text=True) as strace:
@@ -335,8 +380,13 @@ def campaign(scenario: Scenario, kind: str, what: str, *more: str) -> tuple[list
 
 
 def main() -> None:
-    scenario = Scenario(Path(sys.argv[1]))
-    found = {name: campaign(scenario, *name.split(":")) for name in sys.argv[2:]}
+    scenarios: dict[bool, Scenario] = {}
+    found = {}
+    for name in sys.argv[2:]:
+        deploy = "deploy" in name.split(":")
+        if deploy not in scenarios:
+            scenarios[deploy] = Scenario(Path(tempfile.mkdtemp(dir=sys.argv[1])), deploy=deploy)
+        found[name] = campaign(scenarios[deploy], *name.split(":"))
     print(json.dumps({name: {"faults": faults, "killed": killed} for name, (faults, killed) in found.items()}))
 
 

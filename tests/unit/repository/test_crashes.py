@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from crashes import CALLS
+from crashes import CALLS, SPECS
 
 TESTS = Path(__file__).parents[2]
 
@@ -32,13 +32,15 @@ def judge(found, least):
 
 def test_a_sample(memory):
     """Other steps each time, so that all are seen in the end; the names say which."""
-    least = {f"steps:14:{random.randrange(14)}": 8, f"steps:16:noexchange:{random.randrange(16)}": 8, "moments:8": 8}
+    least = {f"steps:16:{random.randrange(16)}": 8, f"steps:22:noexchange:{random.randrange(22)}": 6, "moments:6": 6}
+    least |= {f"steps:28:deploy:{random.randrange(28)}": 7}
     judge(campaign(memory, *least), least)
 
 
 @pytest.mark.soak
 def test_every_step_and_five_hundred_moments(memory):
-    least = {f"steps:1:{then}": 80 for then in ("new", "old", "other")} | {"steps:1:noexchange": 80, "moments:500": 500}
+    least = {f"steps:1:{then}": 80 for then in SPECS} | {"steps:1:noexchange": 80, "moments:500": 500}
+    least |= {f"steps:1:deploy:{then}": 200 for then in SPECS} | {"moments:100:deploy": 100}
     judge(campaign(memory, *least), least)
 
 
