@@ -5,8 +5,6 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Carriers of really trained ONNX files, and the types of TensorRT 10. Their own dependencies are not wanted, or not on PyPI.
 ALONE := rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3 tensorrt-stubs==10.13.0.35.1
-# Single tests of these campaigns run longer than the ten minutes after which one counts as hanging.
-PATIENT := --timeout 7200 -o faulthandler_timeout=7140
 
 .PHONY: demo test test-system fuzz soak docs golden lint clean
 

@@ -18,6 +18,7 @@ from tritongen.errors import RepositoryError
 from tritongen.patience import all_or_nothing
 from tritongen.repository.files import DEPLOYMENT, WAITING, FilePlan, file_conflicts, interrupted_renders, replan_files
 from tritongen.repository.private import as_owners, make_private, taken_over
+from tritongen.repository.room import bytes_free, size_text
 from tritongen.repository.stage import keep
 from tritongen.repository.staging import LOCK_WAIT_S, locked, no_locks
 from tritongen.repository.system import remove_empty, sync_folder
@@ -134,6 +135,7 @@ def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
     with contextlib.ExitStack() as undo:
         undo.callback(lambda: remove_empty(reversed(made)))
         with _said_of(plan.root):
+            _refuse_without_room(plan)
             private = make_private(plan.root, plan.root / plan.wanted.lead)
         undo.callback(private.remove)
         for path in wanted:
@@ -141,6 +143,14 @@ def staged_files(plan: FilePlan) -> Iterator[StagedFiles]:
                 _make_folders((plan.root / path).parent, made)
                 _write(private.path / WAITING / path, plan.contents[path])
         yield StagedFiles(plan, private.path / WAITING)
+
+
+def _refuse_without_room(plan: FilePlan) -> None:
+    needed, free = sum(len(plan.contents[path]) for path in _wanted(plan)), bytes_free(plan.root)
+    if needed > free:
+        message = f"there is not enough room for the deployment: its files need {size_text(needed)}, and {size_text(free)} are free"
+        hint = f"free {size_text(needed - free)} or more, or choose another folder with deploy.folder; what is replaced is deleted only afterwards"
+        raise RepositoryError([Diagnostic("TG044", message, Location(str(plan.root)), "nothing was changed", hint)])
 
 
 def apply_files(plan: FilePlan) -> None:

@@ -30,6 +30,8 @@ DEPLOYMENT = "the folder of the deployment"
 _ORPHAN = "no render writes it any more; it was left where it is (--prune removes it)"
 _PRUNED = "no render writes it any more"
 _CHUNK = 1 << 20
+_MOST_BYTES = 1 << 30
+"""No text that we write is longer: a dashboard has some 8 KiB for each model. One of somebody else may be of any size."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,9 @@ def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
 
 
 def _text_sha256(file: Path) -> str:
-    """SHA-256 (hex) of a text, which may be of any length. git may have checked it out with CRLF: the same text, not an edit. Raises OSError."""
+    """SHA-256 (hex) of a text; "" where it is longer than any of ours. git may have checked it out with CRLF: the same text, not an edit. Raises OSError."""
+    if file.stat().st_size > _MOST_BYTES:
+        return ""
     digest, left = hashlib.sha256(), b""
     with file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

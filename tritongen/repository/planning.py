@@ -34,7 +34,7 @@ from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.recipes import recipes_after
 from tritongen.repository.shared import SharedChange, SharedFile, SharedFiles, compare_shared, no_files
 from tritongen.repository.staging import LOCK_WAIT_S, looked_at
-from tritongen.repository.stamp import Stamp
+from tritongen.repository.stamp import Stamp, version_of
 from tritongen.repository.system import mounts_below, owner_of, same_mount
 from tritongen.repository.unfinished import abandoned
 
@@ -111,12 +111,12 @@ def _check_root(root: Path) -> None:
         return
     if not stat.S_ISDIR(mode):
         raise RepositoryError([Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint=ELSEWHERE)])
-    if (root / CONFIG).exists():
-        hint = f"did you mean its parent, {root.parent}?"
+    model = root.parent if version_of(root.name) else root
+    if (model / CONFIG).exists():
+        what = "a model's folder" if model == root else "a version of a model"
+        message = f"this is {what}, not a model repository: {model} holds a {CONFIG}"
         consequence = "Triton would take every folder in it for a model of its own"
-        raise RepositoryError(
-            [Diagnostic("TG042", "this is a model's folder, not a model repository: it holds a config.pbtxt", Location(str(root)), consequence, hint)]
-        )
+        raise RepositoryError([Diagnostic("TG042", message, Location(str(root)), consequence, f"did you mean {model.parent}?")])
 
 
 def _unseen(name: str, entry: Entry | None, error: OSError) -> Change:

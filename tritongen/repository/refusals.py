@@ -114,7 +114,8 @@ def disk_refuses(plan: Plan, error: OSError, done: Done) -> Diagnostic:
 def _anothers(error: OSError) -> str:
     """The hint for what belongs to another user, whose folders cannot be moved; empty for all else."""
     named = [Path(name) for name in (error.filename, error.filename2) if name] if error.errno in (errno.EACCES, errno.EPERM) else []
-    found = next((path for path in named if os.path.lexists(path) and path.lstat().st_uid != os.geteuid()), None)
+    there = [next(each for each in (path, *path.parents) if os.path.lexists(each)) for path in named]  # what cannot be made: it is its folder's owner who may
+    found = next((path for path in there if path.lstat().st_uid != os.geteuid()), None)
     if found is None:
         return ""
     return f"{found} belongs to user {owner_of(found)}: render as that user or as root, give it to yours (chown -R), or {ELSEWHERE}"

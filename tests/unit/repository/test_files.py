@@ -139,6 +139,15 @@ def test_a_file_that_is_wanted_no_more_is_said_and_left(written):
     assert (written / "deep/er/a.txt").exists()
 
 
+def test_a_deployment_for_which_there_is_no_room_is_not_begun(tmp_path, monkeypatch):
+    made = plan(tmp_path / "folder", others={PurePosixPath("large"): "x" * 5000})
+    monkeypatch.setattr("tritongen.repository.file_placing.bytes_free", lambda _: 1024)
+    with pytest.raises(RepositoryError, match=r"TG044 there is not enough room for the deployment: its files need 5\.1 KiB, and 1\.0 KiB are free") as caught:
+        apply_files(made)
+    assert caught.value.diagnostics[0].hint.startswith("free 4.1 KiB or more")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_disk_that_refuses_leaves_no_pieces(tmp_path):
     """A folder that may not be written to would do; root may write all the same, so files may be no larger than a few bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -175,6 +175,18 @@ def test_a_model_of_another_user_is_said_to_be_one(tmp_path, monkeypatch):
     assert error.value.diagnostics[0].hint.startswith(f"{tmp_path}/repo/m belongs to user {user}: render as that user or as root")
 
 
+def test_whose_a_folder_is_that_nothing_can_be_made_in_is_said(tmp_path, monkeypatch):
+    def refused(path, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / "repo").mkdir()
+    monkeypatch.setattr("tritongen.repository.private.Path.mkdir", refused)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with pytest.raises(RepositoryError, match="TG044 cannot write the model repository: Permission denied") as error:
+        apply_plan(make_plan(tmp_path / "repo", [entry(tmp_path)]))
+    assert error.value.diagnostics[0].hint.startswith(f"{tmp_path}/repo belongs to user {system.owner_of(tmp_path)}: render as that user or as root")
+
+
 @pytest.mark.parametrize("sticky", [True, False])
 def test_a_model_that_only_another_user_may_move_is_left_and_the_others_are_written(tmp_path, monkeypatch, sticky):
     render(tmp_path, entry(tmp_path), entry(tmp_path, "n"))

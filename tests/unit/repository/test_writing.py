@@ -366,7 +366,7 @@ def test_a_file_a_model_folder_and_a_folder_without_permission_are_refused(tmp_p
     (tmp_path / "repo").unlink()
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo/config.pbtxt").write_text("")
-    with pytest.raises(RepositoryError, match="a model's folder"):
+    with pytest.raises(RepositoryError, match="a model's folder, not a model repository"):
         render(tmp_path, entry(tmp_path))
 
 
