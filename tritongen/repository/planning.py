@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -105,12 +106,9 @@ def _compare_shared(plan: Plan, names: Sequence[str]) -> tuple[SharedChange, ...
 
 
 def _check_root(root: Path) -> None:
-    try:
-        mode = root.stat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISDIR(mode):
-        raise RepositoryError([Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint=ELSEWHERE)])
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISDIR(root.stat().st_mode):
+            raise RepositoryError([Diagnostic("TG041", "the model repository must be a folder, and this is not one", Location(str(root)), hint=ELSEWHERE)])
     model = root.parent if version_of(root.name) else root
     if (model / CONFIG).exists():
         what = "a model's folder" if model == root else "a version of a model"

@@ -366,8 +366,11 @@ def test_a_file_a_model_folder_and_a_folder_without_permission_are_refused(tmp_p
     (tmp_path / "repo").unlink()
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo/config.pbtxt").write_text("")
-    with pytest.raises(RepositoryError, match="a model's folder, not a model repository"):
+    with pytest.raises(RepositoryError, match="TG042 this is a model's folder, not a model repository"):
         render(tmp_path, entry(tmp_path))
+    with pytest.raises(RepositoryError, match="TG042 this is a version of a model, not a model repository") as error:
+        make_plan(tmp_path / "repo/2", [entry(tmp_path)])
+    assert error.value.diagnostics[0].hint == f"did you mean {tmp_path}?"
 
 
 def test_an_unwritable_place_is_one_finding(tmp_path):
