@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from dataclasses import dataclass
 
 from tritongen.diagnostics import Diagnostic, Severity
 from tritongen.errors import RepositoryError
-from tritongen.repository import Applied, FilePlan, Progress, apply_plan, conflicts, file_conflicts, held_files, plan_again, staged_files
+from tritongen.repository import Applied, FilePlan, Progress, StagedFiles, apply_plan, conflicts, file_conflicts, held_files, plan_again, staged_files
 from tritongen.workflow.deploying import left_alone
 from tritongen.workflow.rendering import Rendering
 from tritongen.workflow.rights import first_unreadable
@@ -56,8 +57,19 @@ def apply_rendering(rendering: Rendering, *, skip_conflicts: bool = False, progr
             notes = (*held.notes, *applied.notes)
             if stay := [change.name for change in applied.plan.conflicts]:
                 return Written(applied, left=(*conflicts(applied.plan), left_alone(held.plan.root, stay)), notes=notes)
-            deployment.place()
+            _place(deployment, applied)
         return Written(applied, held.plan, tuple(conflicts(applied.plan)), notes)
+
+
+def _place(deployment: StagedFiles, applied: Applied) -> None:
+    """Put a deployment in place; where that fails, what was done before is said with it."""
+    try:
+        deployment.place()
+    except RepositoryError as error:
+        if not (done := [*applied.written, *applied.pruned]):
+            raise
+        before = f"the model repository was written before ({', '.join(done)})"
+        raise RepositoryError([dataclasses.replace(each, consequence=f"{each.consequence}; {before}") for each in error.diagnostics]) from error
 
 
 def deployment_conflicts(rendering: Rendering) -> list[Diagnostic]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -245,6 +246,24 @@ def test_a_folder_that_takes_no_deployment_is_found_before_the_repository_is_wri
     result = tritongen("render", spec, "--deploy", "compose")
     assert "/proc/deployment: error TG044: cannot write the deployment" in result.err
     assert not (project / "model_repository").exists()
+
+
+def test_what_was_written_before_a_deployment_found_no_place_is_said(project, tritongen, monkeypatch):
+    """Such as where docker-compose.yml is a mount of its own: the kernel refuses its rename (EBUSY) once the models are in place."""
+    replace = Path.replace
+
+    def refuse(path, target):
+        if target == project / "docker-compose.yml":
+            raise OSError(errno.EBUSY, "Device or resource busy", str(path), None, str(target))
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    result = tritongen("render", project / "spec.yaml", "--deploy", "compose")
+    assert result.code == 2
+    assert f"{project / 'docker-compose.yml'}: error TG044: cannot write the deployment: Device or resource busy" in result.err
+    assert "the deployment is as it was; the model repository was written before (mlp)" in result.err
+    assert sorted(path.name for path in project.iterdir()) == ["mlp.onnx", "model_repository", "spec.yaml"]
+    assert "written before" not in tritongen("render", project / "spec.yaml", "--deploy", "compose").err, "it was written by the first"
 
 
 def test_files_that_are_written_no_more_are_removed_by_prune(project, tritongen):
