@@ -17,8 +17,11 @@ from tritongen.repository.stamp import Stamp, content_sha256, read_stamp, versio
 from tritongen.repository.unfinished import is_unfinished
 from tritongen.staleness import LoadedBy, stale
 
+MOST_BYTES = 1 << 30
+"""No text that we write is longer: a dashboard has some 8 KiB for each model. One of somebody else may be of any size."""
+
 _HEAD_BYTES = 1 << 24
-"""A longer file is read only where our stamp is in this part of it: somebody else's may be of any size."""
+"""Of a longer file only this part is read, where our stamp is not in it."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,13 @@ def stamp_in(file: Path) -> Stamp | None:
 
 
 def content_of_text(file: Path) -> bytes | None:
-    """What a file holds that may be a text of ours; None where it is long, and its beginning has no stamp. Raises OSError."""
+    """What a file holds that may be a text of ours; None where it is longer than any of these, or long and its beginning has no stamp. Raises OSError."""
+    if file.stat().st_size > MOST_BYTES:
+        return None
     with file.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
-        is_all = len(head) < _HEAD_BYTES
-        return head if is_all else head + stream.read() if read_stamp(head.decode("utf-8", "replace")) else None
+        may_be_ours = len(head) < _HEAD_BYTES or read_stamp(head.decode("utf-8", "replace")) is not None
+        return head + stream.read() if may_be_ours else None
 
 
 def config_sha256(folder: Path) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tritongen.diagnostics import Diagnostic, Location
 from tritongen.errors import RepositoryError
 from tritongen.repository.actions import Action
-from tritongen.repository.comparing import stamp_in
+from tritongen.repository.comparing import MOST_BYTES, stamp_in
 from tritongen.repository.entry import CopiedFile, EntryFile, TextFile
 from tritongen.repository.plan import Change, Plan, unreadable
 from tritongen.repository.private import find_leftovers
@@ -30,8 +30,6 @@ DEPLOYMENT = "the folder of the deployment"
 _ORPHAN = "no render writes it any more; it was left where it is (--prune removes it)"
 _PRUNED = "no render writes it any more"
 _CHUNK = 1 << 20
-_MOST_BYTES = 1 << 30
-"""No text that we write is longer: a dashboard has some 8 KiB for each model. One of somebody else may be of any size."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ def interrupted_renders(root: Path, lead: PurePosixPath) -> list[Path]:
 
 def _text_sha256(file: Path) -> str:
     """SHA-256 (hex) of a text; "" where it is longer than any of ours. git may have checked it out with CRLF: the same text, not an edit. Raises OSError."""
-    if file.stat().st_size > _MOST_BYTES:
+    if file.stat().st_size > MOST_BYTES:
         return ""
     digest, left = hashlib.sha256(), b""
     with file.open("rb") as stream:

@@ -80,7 +80,8 @@ def test_a_file_that_cannot_come_along_is_a_conflict_of_its_model(tmp_path, monk
     assert f"{theirs}: Permission denied, and it belongs into the new folder too" in conflicts(plan)[0].message
 
 
-def test_a_text_of_any_size_is_not_read(tmp_path):
+@pytest.mark.parametrize("head", ["", stamp_text("# header\n", "body\n", {}, {}, {})])
+def test_a_text_of_any_size_is_not_read(tmp_path, head):
     """A sparse file takes no room on the disk; read, it would take all memory."""
     script, lead = (PurePosixPath(name) for name in ("build_plans.sh", "lead.yml"))
     wanted = WantedFiles(lead, "# header\n", "body\n", {PurePosixPath("other.txt"): "text\n"})
@@ -89,6 +90,7 @@ def test_a_text_of_any_size_is_not_read(tmp_path):
     huge = [tmp_path / name for name in ("repo/m/config.pbtxt", "repo.artifacts/m/recipes.json", "repo.artifacts/build_plans.sh", "lead.yml", "other.txt")]
     for path in huge:
         with path.open("wb") as file:
+            file.write(head.encode())
             file.truncate(1 << 38)
     assert config_sha256(tmp_path / "repo/m") == ""
     shared = {script: SharedFile(stamp_text("#!/bin/sh\n", "echo\n", {}, {}, {}).encode())}
