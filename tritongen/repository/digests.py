@@ -50,13 +50,14 @@ def _state(status: os.stat_result) -> str:
 
 
 def _place(status: os.stat_result) -> Path:
+    """Where a file's digest is kept. Raises FileNotFoundError where this machine has neither a home folder nor one for temporary files."""
     return cache_folder() / "digests" / f"{status.st_dev:x}-{status.st_ino:x}"
 
 
 def _known(status: os.stat_result) -> str:
     """The digest that this user kept for a file in this state; empty where there is none."""
-    place = _place(status)
     try:
+        place = _place(status)
         text = place.read_text(encoding="ascii")
         owner = place.stat().st_uid
     except (OSError, UnicodeDecodeError):
@@ -67,8 +68,8 @@ def _known(status: os.stat_result) -> str:
 
 def _remember(status: os.stat_result, digest: str) -> None:
     """Keep a digest. Where the cache cannot be written, the file is read again next time: nothing else follows."""
-    target = _place(status)
     with contextlib.suppress(OSError):
+        target = _place(status)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
         fresh.write_text(f"{_state(status)} {digest}", encoding="ascii")

@@ -70,9 +70,17 @@ def leftovers(root: Path) -> list[Path]:
     inside = [folder for folder in (root, artifacts_beside(root)) if folder.is_dir() and not is_link_of_another(folder, root)]
     own = [root.parent, *inside]
     # Where a workspace lies when the repository's parent was not there yet, or could not be written to.
-    others = [folder for folder in (*root.parent.parents, Path(tempfile.gettempdir()).resolve()) if folder not in own]
+    others = [folder for folder in (*root.parent.parents, *_temporary_place()) if folder not in own]
     places = [(folder, folder in own) for folder in dict.fromkeys([*own, *others]) if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)]
     return [leftover for place, is_own in places for leftover in find_leftovers(place, root, own=is_own)]
+
+
+def _temporary_place() -> list[Path]:
+    """The system's folder for temporary files; none where it has none, as in a container that is read-only but for the repository."""
+    try:
+        return [Path(tempfile.gettempdir()).resolve()]
+    except FileNotFoundError:
+        return []
 
 
 def half_done_by_others(root: Path, *places: Path) -> str:

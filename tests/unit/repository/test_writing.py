@@ -10,7 +10,7 @@ import pytest
 
 from tritongen.errors import RepositoryError
 from tritongen.report.plans import format_plan
-from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, bytes_to_copy, file_sha256, make_plan
+from tritongen.repository import Action, CopiedFile, Entry, KeptFile, SharedFile, TextFile, apply_plan, bytes_to_copy, file_sha256, make_plan, recover
 from tritongen.repository.stamp import stamp_text
 
 CONFIG = PurePosixPath("config.pbtxt")
@@ -371,6 +371,26 @@ def test_a_file_a_model_folder_and_a_folder_without_permission_are_refused(tmp_p
     with pytest.raises(RepositoryError, match="TG042 this is a version of a model, not a model repository") as error:
         make_plan(tmp_path / "repo/2", [entry(tmp_path)])
     assert error.value.diagnostics[0].hint == f"did you mean {tmp_path}?"
+
+
+def test_a_machine_without_a_place_for_temporary_files_renders(tmp_path, monkeypatch):
+    """Such as a container that is read-only but for the repository, started with the number of a user who has no home."""
+
+    def none(*_):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("tritongen.repository.digests.LARGE_BYTES", 1)
+    monkeypatch.setattr("tritongen.repository.digests.TICK_NS", -1)  # a digest of a file of this moment would be kept, if there were a place
+    recover(tmp_path / "repo")
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.CREATE}
+    recover(tmp_path / "repo")
+    assert render(tmp_path, entry(tmp_path)) == {"m": Action.KEEP}
 
 
 def test_an_unwritable_place_is_one_finding(tmp_path):
