@@ -107,12 +107,21 @@ def test_an_interrupt_ends_a_request_that_was_cut_at_once(triton):
     assert len(triton.asked) == 2
 
 
+async def noticed(client, index):
+    """Wait until the client's channel to a server that was ended knows it."""
+    transport = client._transports[index]
+    give_up = time.monotonic() + 60
+    while transport._watch.ready if hasattr(transport, "_watch") else transport._channel.get_state() is grpc.ChannelConnectivity.READY:
+        assert time.monotonic() < give_up
+        await asyncio.sleep(0.01)
+
+
 def test_a_server_that_is_gone_costs_none_of_many_requests_at_once(gone):
     with scripted_grpc.serve() as good, scripted_grpc.serve() as bad, tritongen.Client([good.url, bad.url]) as client, ThreadPoolExecutor(16) as pool:
         for _ in range(4):
             client.infer("m", x=ONE)
         bad.stop()
-        time.sleep(0.5)
+        asyncio.run(noticed(client, 1))
         results = list(pool.map(lambda _: client.infer("m", x=ONE)["y"].shape, range(320)))
     assert results == [(1, 2)] * 320
 
@@ -124,7 +133,7 @@ def test_a_server_that_is_gone_costs_none_of_many_tasks():
                 for _ in range(4):
                     await client.infer("m", x=ONE)
                 bad.stop()
-                await asyncio.sleep(0.5)
+                await noticed(client, 1)
                 return await asyncio.gather(*[client.infer("m", x=ONE) for _ in range(64)])
 
     assert len(asyncio.run(main())) == 64
@@ -145,7 +154,7 @@ def test_streams_leave_out_a_server_that_is_gone(run):
         for _ in range(2):
             assert len([item async for item in client.stream("m", x=ONE)]) == 1
         bad.stop()
-        time.sleep(0.5)
+        await noticed(client, 1)
         for _ in range(6):
             assert len([item async for item in client.stream("m", x=ONE)]) == 1
 
@@ -157,7 +166,7 @@ def test_a_stream_that_found_no_server_was_not_sent(run):
     async def check(client):
         assert len([item async for item in client.stream("m", x=ONE)]) == 1
         server.stop()
-        time.sleep(0.5)
+        await noticed(client, 0)
         with pytest.raises(errors.ConnectionFailed) as error:
             [item async for item in client.stream("m", x=ONE)]
         assert not error.value.sent
