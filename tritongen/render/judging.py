@@ -35,9 +35,6 @@ _TOLD = {
 _LATER = frozenset({"TG351"})
 """Rules about what is made after the render, on the machine that serves."""
 
-_ASKED = frozenset({"TG366"})
-"""Rules whose question a render asks by itself, with the signature and the keys of the spec (`plan_config`)."""
-
 _MEANT: Mapping[str, Key] = {"TG304": ("onnxruntime", "graph_optimization")}
 """Rules about numbers that mean something else than they seem to → the key of the spec that has words for them: whoever wrote the word meant it."""
 
@@ -62,7 +59,7 @@ def judge_entry(entry: Entry, model: ModelSpec, files: Mapping[int, ProvenFile],
     """
     context = _context(entry, files, release)
     for rule in RULES:
-        if rule.check is None or rule.code in _LATER | _ASKED:
+        if rule.check is None or rule.code in _LATER:
             continue
         if rule.needs <= context.known and (rule.code != _VARIABLE or _vary(context.config, model)):
             for finding in rule.check(context):

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritongen.recipe import Profile, Span
-from tritongen.render.findings import Findings, Key
+from tritongen.render.findings import Findings
 from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
 from tritongen.rules.plan_ranges import (
-    UNCAPTURED,
     Ranges,
     lie_in,
     listed_profiles,
@@ -23,7 +22,6 @@ from tritongen.rules.plan_ranges import (
     range_of,
     ranges_text,
     row_ranges,
-    uncaptured_graphs,
     used_profiles,
 )
 from tritongen.samples import Array
@@ -40,7 +38,7 @@ def judge_plan(
     samples: Mapping[str, Array],
     findings: Findings,
 ) -> None:
-    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims, samples and CUDA graphs that these do not take.
+    """Say what in the config lies outside the plan: other devices, profiles that it has not, and dims and samples that these do not take.
 
     `profiles`: those of the plan; none where it needs none. `sizes`: of every input whose variable dimensions are known; where one is missing, the profiles are
     not known, and that is an error of its own. `samples`: the values of inputs, one item each.
@@ -58,7 +56,6 @@ def judge_plan(
     # Every profile has the one range of values that the spec gives.
     values = profiles[0].values if profiles else {}
     _check_given(samples, ranges, values, findings)
-    _check_graphs(config, model, ranges, values, findings)
     if OVERLAID in model.config:
         _check_samples(config, ranges, values, findings)
 
@@ -146,23 +143,6 @@ def _check_given(samples: Mapping[str, Array], ranges: Mapping[str, Sequence[Ran
                 consequence="Triton refuses requests with them, and the model where they are its warmup",
                 hint=f"give values that the plan takes, or widen its range in shape_tensors ({findings.locate(('tensorrt', 'shape_tensors', name))})",
             )
-
-
-def _check_graphs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
-    """Say which CUDA graphs cannot be captured."""
-    by_profile = [dict(zip(ranges, taken, strict=True)) for taken in zip(*ranges.values(), strict=True)]
-    overlaid: Key = ("config", "optimization", "cuda")
-    for field, message in uncaptured_graphs(config.optimization.cuda, by_profile, [*values]):
-        if field[0] == "graphs":
-            findings.warning("TG188", overlaid, message, consequence=UNCAPTURED, hint="remove cuda")
-            continue
-        findings.warning(
-            "TG188",
-            (*overlaid, *field) if "optimization" in model.config else ("tensorrt", "cuda_graphs"),
-            message,
-            consequence=UNCAPTURED,
-            hint="write sizes of every input that the plan takes, leave input out, or write tensorrt: {cuda_graphs: true} instead",
-        )
 
 
 def _are_taken(values: Sequence[int], taken: Ranges) -> bool:

@@ -1,7 +1,7 @@
 """Rules: a plan's config, held against the profiles that the plan is built with. Part of the family of plans.
 
-A render writes both from one decision; this finds what was edited since. Profiles stand in the recipes beside the repository, so that nothing is known of
-plans that tritongen did not build, nor of inputs without a variable dimension.
+A render writes both from one decision; this finds what an overlay asks for besides, and what was edited since. Profiles stand in the recipes beside the
+repository, so that nothing is known of plans that tritongen did not build; of inputs without a variable dimension, only what the config states.
 """
 
 from __future__ import annotations
@@ -132,10 +132,12 @@ def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
 
 def _graphs(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
     """CUDA graphs that cannot be captured. Batches are another rule's."""
-    if not profiles:
-        return
-    used = [profiles[number] for number in used_profiles(context.config, len(profiles))]
-    for field, message in uncaptured_graphs(context.config.optimization.cuda, _taken(context.config, used), [*profiles[0].values]):
+    config = context.config
+    fixed = {tensor.name: [(dim, dim) for dim in dims] for tensor in config.input if -1 not in (dims := plan_dims(tensor))}
+    used = [profiles[number] for number in used_profiles(config, len(profiles))] if profiles else [Profile({})]
+    values = sorted({name for profile in profiles for name in profile.values})
+    by_profile = [dict(sorted({**fixed, **taken}.items())) for taken in _taken(config, used)]
+    for field, message in uncaptured_graphs(config.optimization.cuda, by_profile, values):
         hint = f"write sizes of every input that the plan takes, or leave input out; or {_AGAIN}" if field[0] == "graph_spec" else "remove cuda"
         yield Finding(message, ("optimization", "cuda", *field), hint, follows=UNCAPTURED)
 
@@ -158,7 +160,7 @@ RULES: tuple[Rule, ...] = (
         "TG366",
         "cuda-graph-beyond-the-profiles",
         Consequence.IGNORED,
-        "CUDA graphs of a plan have sizes that one of its profiles takes.",
+        "CUDA graphs of a plan have sizes of every input that one of its profiles takes, and the plan has no shape tensors.",
         f"Triton captures a graph while it loads the model, with a profile that takes its sizes, and logs where it cannot ({_SOURCE}/instance_state.cc, "
         "SetCudaGraphShape); it captures none of a plan with shape tensors. The profiles stand in recipes.json, as of TG365.",
         'platform: "tensorrt_plan"\noptimization { cuda { graphs: true graph_spec { batch_size: 8 input { key: "x" value { dim: [ 65 ] } } } } }'

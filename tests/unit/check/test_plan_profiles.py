@@ -113,6 +113,30 @@ def test_a_graph_needs_sizes_that_one_profile_takes_together(said):
     assert found.message == "graph_spec 1 is for 'x' [4], 'z' [8], and the plan takes 'x' [4], 'z' [4] or 'x' [8], 'z' [8]"
 
 
+@pytest.mark.parametrize(
+    ("x", "z", "message"),
+    [
+        ([16], [3, 4], None),
+        ([33], [3, 4], "graph_spec 1 is for 'x' [33], 'z' [3, 4], and the plan takes 'x' [1 to 32], 'z' [3, 4]"),
+        ([16], [3, 5], "graph_spec 1 is for 'x' [16], 'z' [3, 5], and the plan takes 'x' [1 to 32], 'z' [3, 4]"),
+        ([16], None, "graph_spec 1 is for 'x' [16], and the plan takes 'x' [1 to 32], 'z' [3, 4]"),
+        (None, None, None),
+    ],
+)
+def test_a_graph_has_sizes_of_inputs_without_a_profile_too(said, x, z, message):
+    sizes = " ".join(f"input {{ key: '{name}' value {{ dim: {dims} }} }}" for name, dims in (("x", x), ("z", z)) if dims)
+    config = CONFIG.replace("size: 8", "size: 0").replace(GROUP, "").replace("output", 'input { name: "z" data_type: TYPE_FP32 dims: [ 3, 4 ] }\noutput')
+    found = said(f"{config}optimization {{ cuda {{ graphs: true graph_spec {{ {sizes} }} }} }}\n", recipe(Profile({"x": Span((1,), (8,), (32,))})))
+    assert [each.message for each in found] == ([message] if message else [])
+
+
+def test_a_graph_of_a_plan_without_profiles_has_its_sizes(said):
+    config = CONFIG.replace("size: 8", "size: 0").replace(GROUP, "").replace("[ -1 ]", "[ 2, 16 ]")
+    graphs = "graph_spec { input { key: 'x' value { dim: [ 2, 16 ] } } } graph_spec { input { key: 'x' value { dim: [ 2, 17 ] } } }"
+    (found,) = said(f"{config}optimization {{ cuda {{ graphs: true {graphs} }} }}\n", recipe())
+    assert found.message == "graph_spec 2 is for 'x' [2, 17], and the plan takes 'x' [2, 16]"
+
+
 def test_a_plan_with_shape_tensors_has_no_graphs(said):
     (found,) = said(
         CONFIG + "optimization { cuda { graphs: true } }\n", recipe(*(Profile(each.shapes, {"size": Span((1,), (2,), (3,))}) for each in (SHORT, LONG)))

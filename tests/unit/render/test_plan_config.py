@@ -3,7 +3,6 @@
 import pytest
 
 from tests.unit.render.compiling import FP32, compiled, signature
-from tritongen import dtypes
 from tritongen.diagnostics import Severity
 from tritongen.signature import Signature, TensorSpec
 
@@ -47,42 +46,6 @@ def test_what_the_overlay_states_outside_the_plan_is_refused_where_it_stands(key
 )
 def test_what_the_plan_takes_may_be_stated(keys):
     assert compiled(RANGE + keys, TEXT).codes == []
-
-
-GRAPHS = "config: {{optimization: {{cuda: {{graphs: true, graph_spec: [{{batch_size: 8, input: {{{}}}}}]}}}}}}"
-TWO = Signature((TensorSpec("x", FP32, ("N", "S")), TensorSpec("z", FP32, ("N", 4))), (TensorSpec("y", FP32, ("N", "S")),))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        ("x: {dim: [33]}, z: {dim: [4]}", "graph_spec 1 is for 'x' [33], 'z' [4], and the plan takes 'x' [1 to 32], 'z' [4]"),
-        ("x: {dim: [8]}", "graph_spec 1 is for 'x' [8], and the plan takes 'x' [1 to 32], 'z' [4]"),
-        ("x: {dim: [8, 8]}, z: {dim: [4]}", "is for 'x' [8, 8], 'z' [4], and"),
-        ("x: {dim: [32]}, z: {dim: [4]}", ""),
-        ("", ""),
-    ],
-)
-def test_cuda_graphs_of_the_overlay_have_sizes_that_the_plan_takes(sizes, words):
-    outcome = compiled(RANGE + GRAPHS.format(sizes), TWO)
-    assert outcome.codes == (["TG188"] if words else [])
-    if words:
-        found = outcome.only("TG188")
-        assert (str(found.location), found.severity) == ("config.optimization.cuda.graph_spec.0", Severity.WARNING)
-        assert words in found.message
-
-
-def test_a_cuda_graph_lies_in_one_profile():
-    assert "TG188" not in compiled(BUCKETS + GRAPHS.format("x: {dim: [20]}"), TEXT).codes
-    found = compiled(BUCKETS + GRAPHS.format("x: {dim: [33]}"), TEXT).only("TG188")
-    assert found.message.endswith("and the plan takes 'x' [1 to 16] or 'x' [17 to 32]")
-
-
-def test_no_cuda_graph_is_captured_of_a_plan_with_shape_tensors():
-    sized = Signature((TensorSpec("x", FP32, (1, 3)), TensorSpec("size", dtypes.from_wire("INT64"), (2,))), (TensorSpec("y", FP32, (1, 3)),))
-    keys = "backend: tensorrt\nbatching: none\ntensorrt: {shape_tensors: {size: {min: [1, 1], opt: [2, 2], max: [4, 4]}}}\n"
-    found = compiled(f"{keys}config: {{optimization: {{cuda: {{graphs: true}}}}}}", sized).only("TG188")
-    assert (str(found.location), found.message.startswith("the plan has shape tensors, 'size', and")) == ("config.optimization.cuda", True)
 
 
 def test_dims_must_lie_in_every_profile_that_copies_use():

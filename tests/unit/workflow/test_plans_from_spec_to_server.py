@@ -126,6 +126,18 @@ def test_an_overlay_that_leaves_sizes_to_a_profile_that_no_copy_uses_is_refused(
     assert "requests of sizes that only another profile takes fail" in refused.err
 
 
+def test_a_cuda_graph_of_the_overlay_is_judged_alike_by_a_render_and_a_check(site, tritongen):
+    nodes, ends = [helper.make_node("Tanh", ["x"], ["y"])], [[(name, TensorProto.FLOAT, ["N", "S"])] for name in ("x", "y")]
+    networks.save(site.root / "m.onnx", nodes, *ends)
+    graphs = "[{batch_size: 8, input: {x: {dim: [32]}}}, {batch_size: 8, input: {x: {dim: [33]}}}]"
+    write(site, more=f"shapes: {{x: {{min: [1], opt: [8], max: [32]}}}}\n    config: {{optimization: {{cuda: {{graphs: true, graph_spec: {graphs}}}}}}}")
+    rendered, checked = tritongen("render", site.root / "spec.yaml"), tritongen("check", site.repository)
+    assert rendered.code == 0
+    (line,), (again,) = ([each for each in text.splitlines() if "TG366" in each] for text in (rendered.err, checked.out))
+    assert line.partition("warning TG366 (model text): ")[2] == again.partition("warning TG366: ")[2]
+    assert line.endswith("graph_spec 2 is for 'x' [33], and the plan takes 'x' [1 to 32]")
+
+
 def test_a_repository_without_plans_has_no_script_any_more(site, tritongen):
     render(site)
     assert site.script.exists()

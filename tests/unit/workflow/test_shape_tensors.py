@@ -39,6 +39,12 @@ def test_the_values_that_the_plan_is_tuned_for_are_warmed_up_and_proved(resize):
     assert json.loads(outcome.config.parameters["tritongen.samples"].string_value) == {"size": [1, 3, 8, 6]}
 
 
+def test_no_cuda_graph_of_the_overlay_is_captured(resize):
+    found = render(resize, f"{PLAN}{RANGE}config: {{optimization: {{cuda: {{graphs: true}}}}}}").one("TG366")
+    assert found.severity is Severity.WARNING
+    assert found.message.startswith("the plan has shape tensors, 'size', and")
+
+
 def test_a_plan_with_narrower_integers_is_warmed_up_with_such(resize):
     assert render(resize, PLAN + RANGE, top='triton: {release: "24.04"}').errors == []
     assert warmed(resize, "<i4") == [1, 3, 8, 6]

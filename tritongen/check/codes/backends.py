@@ -122,14 +122,4 @@ ENTRIES = (
         "accelerator: tensorrt\nwarmup: none",
         "accelerator: tensorrt",
     ),
-    CodeEntry(
-        "TG188",
-        "cuda-graph-outside-the-plan",
-        Consequence.IGNORED,
-        "CUDA graphs that `config:` describes have sizes of every input that a profile of the plan takes, and the plan has no shape tensors.",
-        "Triton captures a graph for each profile that a copy uses while the model is loaded. Where that fails, it says so in its log, loads the model, and "
-        "runs requests as without graphs (tensorrt_backend/src/instance_state.cc).",
-        "Write sizes that the plan takes, leave `input` of a `graph_spec` out, which then has those that the profile is tuned for, or write "
-        "`tensorrt: {cuda_graphs: true}`.",
-    ),
 )
