@@ -143,7 +143,7 @@ def _obstacles(manifest: Manifest, plan: PlanFile, loader: LoadedBy) -> Iterator
         yield reason
     hardware = str(manifest.options.get("hardware_compatibility"))
     for wanted, whose in ((plan.compute_capability, "the plan is for"), (loader.compute_capability, "this GPU has")):
-        if not _runs_on(builder.compute_capability, wanted, hardware):
+        if not runs_on(builder.compute_capability, wanted, hardware):
             yield f"was built on a GPU of compute capability {builder.compute_capability}, and {whose} {wanted}"
             return
 
@@ -198,7 +198,7 @@ def _is_of(version: str, release: Release, built_in: str) -> bool:
     return not is_too_old and not is_too_new
 
 
-def _runs_on(built: str, wanted: str, hardware: str) -> bool:
+def runs_on(built: str, wanted: str, hardware: str) -> bool:
     """Whether a plan built on one compute capability runs on another; True where either is not known."""
     if not built or not wanted or built == wanted:
         return True

@@ -5,6 +5,7 @@ What stands in a plan's first bytes is known of any plan; the rest only of those
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Iterator
 
@@ -16,16 +17,20 @@ from tritongen.repository import artifacts_beside
 from tritongen.rules.context import BuiltPlan, ModelContext
 from tritongen.rules.rule import Consequence, Finding, Rule
 from tritongen.signature.plan import TENSORRT, PlanHeader
-from tritongen.staleness import LoadedBy, changed_options, not_loadable, other_tensorrt
+from tritongen.staleness import LoadedBy, changed_options, not_loadable, other_tensorrt, runs_on
 
 
 def build_hint(context: ModelContext) -> str:
-    """How a plan of this model is built."""
+    """How a plan of this model is built. Where nothing is known of its making, what a render left beside the repository did not come with it."""
     assert context.folder is not None
     root = context.folder.path.parent
     if root.name in ("", ".."):
-        return "build it in the container that serves it, by build_plans.sh in the folder that is named after the repository and ends with .artifacts"
-    return f"build it in the container that serves it: sh {shlex.quote(str(artifacts_beside(root) / SCRIPT))}"
+        folder = "the folder that is named after the repository and ends with .artifacts"
+        build = f"build it in the container that serves it, by build_plans.sh in {folder}"
+    else:
+        folder = str(artifacts_beside(root))
+        build = f"build it in the container that serves it: sh {shlex.quote(str(artifacts_beside(root) / SCRIPT))}"
+    return build if context.recipes else f"render the spec again, or bring {folder}, which a render wrote beside the repository; then {build}"
 
 
 def plan_place(context: ModelContext, path: str) -> Location:
@@ -49,11 +54,20 @@ def _another_tensorrt(context: ModelContext) -> Iterator[Finding]:
         yield Finding(
             f"{path} {reason}",
             plan.key,
-            build_hint(context),
+            _hint_for(context, plan, release),
             plan_place(context, path),
             consequence=Consequence.MISBEHAVES if unknown else None,
             follows="Triton refuses to load it, unless it was built for later versions, too (VERSION_COMPATIBLE), which cannot be seen" if unknown else "",
         )
+
+
+def _hint_for(context: ModelContext, plan: BuiltPlan, release: str) -> str:
+    """How a plan that a release loads is made: what lies beside the repository builds for the release that it was rendered for, and for no other."""
+    if plan.recipe is None:
+        return f"build it again in the container of release {release}"
+    if plan.recipe.release != release:
+        return f'write triton: {{release: "{release}"}} in the spec and render it; then {build_hint(context)}'
+    return build_hint(context)
 
 
 def _stale(context: ModelContext) -> Iterator[Finding]:
@@ -62,6 +76,24 @@ def _stale(context: ModelContext) -> Iterator[Finding]:
         hint = build_hint(context) if plan.recipe is not None else "render the spec again, so that its recipes and the config name the same plans"
         for reason, consequence in _reasons(plan):
             yield Finding(f"{path} {reason}", plan.key, hint, plan_place(context, path), consequence=consequence)
+        yield from _named_for_others(context, path, plan)
+
+
+def _named_for_others(context: ModelContext, path: str, plan: BuiltPlan) -> Iterator[Finding]:
+    """GPUs for which the config names a plan of others: an edit, since a render names a plan of its own for each."""
+    if plan.manifest is None:
+        return
+    built, hardware = plan.manifest.builder.compute_capability, str(plan.manifest.options.get("hardware_compatibility"))
+    own = plan.file.compute_capability if plan.file is not None else ""
+    for capability, name in sorted(context.config.cc_model_filenames.items()):
+        is_named = posixpath.normpath(name) == posixpath.basename(path) and capability != own
+        if is_named and not runs_on(built, capability, hardware) and plan.is_described():
+            yield Finding(
+                f"GPUs of compute capability {capability} would load {path}, which was built on one of {built}",
+                ("cc_model_filenames", capability),
+                f'add "{capability}" to compute_capabilities, in tensorrt: {{build: {{...}}}} of the spec, render it and build that plan; or remove this entry',
+                consequence=Consequence.REFUSED,
+            )
 
 
 def _reasons(plan: BuiltPlan) -> Iterator[tuple[str, Consequence | None]]:

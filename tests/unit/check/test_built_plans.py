@@ -1,5 +1,6 @@
 """What `check` says of plans that were built: their making lies beside the repository, in files that anybody may have changed."""
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -59,6 +60,30 @@ def test_a_models_folder_alone_and_the_current_folder_are_judged_alike(repositor
     monkeypatch.chdir(repository)
     (finding,) = found(".")
     assert "build_plans.sh in the folder that is named after the repository" in finding.hint
+
+
+def test_for_another_release_the_spec_comes_first(repository):
+    (finding,) = found("models", "25.11")
+    assert finding.hint == (
+        'write triton: {release: "25.11"} in the spec and render it; then build it in the container that serves it: sh models.artifacts/build_plans.sh'
+    )
+    repository.with_name("models.artifacts").rename(repository.with_name("gone"))
+    (finding,) = found("models", "25.11")
+    assert finding.hint == "build it again in the container of release 25.11"
+
+
+@pytest.mark.parametrize(("hardware", "said"), [("none", ["8.9"]), ("ampere_plus", [])])
+def test_a_plan_that_the_config_names_for_gpus_of_others_is_refused_where_it_is_named(repository, hardware, said):
+    recipe = dataclasses.replace(RECIPE, plans=(PlanFile("model.plan", "8.6"),), hardware_compatibility=hardware)
+    manifest = make_manifest(recipe, file_sha256(repository / "m/1/model.plan"), Builder("tensorrt", "10.3.0.26", release="24.08", compute_capability="8.6"))
+    artifacts = repository.with_name("models.artifacts") / "m"
+    (artifacts / RECIPES).write_text(print_recipes([recipe]))
+    (artifacts / manifest_path(1, "model.plan")).write_text(print_manifest(manifest))
+    names = "".join(f'cc_model_filenames {{ key: "{capability}" value: "model.plan" }}\n' for capability in ("8.6", "8.9"))
+    (repository / "m/config.pbtxt").write_text(f'default_model_filename: "model.plan"\n{CONFIG}{names}')
+    findings = found("models", "24.08")
+    assert [each.message for each in findings] == [f"GPUs of compute capability {each} would load 1/model.plan, which was built on one of 8.6" for each in said]
+    assert [(each.code, each.severity.value, each.location.line) for each in findings] == [("TG359", "error", 8)] * len(said)
 
 
 def test_the_trtllm_image_of_the_same_release_is_another(repository):

@@ -75,6 +75,12 @@ def test_a_plan_is_built_kept_found_stale_and_built_again(site):
     assert said(site) == {}
 
 
+def test_a_repository_that_came_without_its_recipes_is_sent_for_them(site):
+    render(site)
+    site.artifacts.rename(site.root / "gone")
+    assert said(site)["TG351"].hint.startswith(f"render the spec again, or bring {site.artifacts}, which a render wrote beside the repository; then build it")
+
+
 def test_another_release_with_the_same_tensorrt_keeps_the_plan_and_another_tensorrt_does_not(site):
     site.version = "10.13.3.9"
     render(site, release="25.09")
