@@ -203,7 +203,7 @@ class TensorRTBuilder:
             raise EnvironmentProblem(f"{self._library.title} does not start here: {reasons}", hint="check the driver of the GPU") from error
         network = builder.create_network(network_flags(self._library, job.recipe))
         config = builder.create_builder_config()
-        found = configure(self._library, builder, config, job.recipe, job.capabilities)
+        found = configure(self._library, builder, config, job.recipe, job.capabilities, job.onnx)
         parser: tensorrt.OnnxParser = module.OnnxParser(network, log)
         refused = parse(self._library, parser, job.onnx, job.recipe.model)
         found += refused or misfits(network, job.recipe, job.onnx)

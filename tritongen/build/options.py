@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritongen.build.libraries import Library
@@ -23,13 +24,13 @@ def network_flags(library: Library, recipe: PlanRecipe) -> int:
 
 
 def configure(
-    library: Library, builder: tensorrt.Builder, config: tensorrt.IBuilderConfig, recipe: PlanRecipe, capabilities: tuple[str, ...]
+    library: Library, builder: tensorrt.Builder, config: tensorrt.IBuilderConfig, recipe: PlanRecipe, capabilities: tuple[str, ...], onnx: Path
 ) -> list[Diagnostic]:
-    """Write the recipe's options into `config`. The findings (TG093) are what this library, or this machine, does not have."""
+    """Write the recipe's options into `config`. The findings (TG093), at the file `onnx`, are what this library, or this machine, does not have."""
     found: list[Diagnostic] = []
 
     def refuse(message: str, hint: str) -> None:
-        found.append(Diagnostic("TG093", message, Location(str(recipe.onnx)), "the plan would not be the one that was asked for", hint, recipe.model))
+        found.append(Diagnostic("TG093", message, Location(str(onnx)), "the plan would not be the one that was asked for", hint, recipe.model))
 
     if recipe.workspace_bytes is not None:
         config.set_memory_pool_limit(library.member("MemoryPoolType", "WORKSPACE"), recipe.workspace_bytes)

@@ -158,7 +158,7 @@ class TestWhatIsRefused:
     def test_options_that_the_library_or_the_machine_lacks(self, tmp_path):
         changes = {"dla_core": 0, "plugins": ("libthere_is_none.so",), "capabilities": ("9.9",)}
         found = refused(relu(tmp_path / "m.onnx"), batches(1, 2, 4, 8), **changes)
-        assert {problem.code for problem in found} == {"TG093"}
+        assert {(problem.code, str(problem.location)) for problem in found} == {("TG093", str(tmp_path / "m.onnx"))}
         text = " ".join(problem.message for problem in found)
         assert "TensorRT-RTX" in text
         assert "has no deep learning accelerator" in text
@@ -171,7 +171,7 @@ class TestWhatIsRefused:
         definition = define(path, batches(1, 2, 4, 8))
         older = SimpleNamespace(BuilderFlag=module.BuilderFlag, HardwareCompatibilityLevel=SimpleNamespace(NONE=0, AMPERE_PLUS=1))
         wanted = recipe(path, hardware_compatibility="same_compute_capability")
-        (found,) = configure(Library("tensorrt", older, "10.0.1"), definition.builder, definition.config, wanted, ())
+        (found,) = configure(Library("tensorrt", older, "10.0.1"), definition.builder, definition.config, wanted, (), path)
         assert found.code == "TG093"
         assert found.message == "TensorRT 10.0.1 has no hardware compatibility same_compute_capability"
 
