@@ -19,6 +19,7 @@ from tritongen.render.backends import BACKENDS
 from tritongen.render.findings import Findings, Key
 from tritongen.render.placement import placed_groups
 from tritongen.render.tensors import Sizes
+from tritongen.rules.plan_ranges import used_profiles
 from tritongen.signature import Signature
 from tritongen.spec import ModelSpec
 from tritongen.spec.plans import PlanBuild
@@ -61,7 +62,9 @@ def add_tensorrt(
     if settings.cuda_graphs is not None:
         config.optimization.cuda.graphs = True
         if all(tensor.name in sizes for tensor in signature.inputs):
-            _add_graphs(config.optimization.cuda, signature, batching, sizes, lower_bounds=settings.cuda_graphs.lower_bounds)
+            used = [profiles[number] for number in used_profiles(config, len(profiles))] if profiles else []
+            graphs = _graph_sizes(signature, batching, sizes, used)
+            _add_graphs(config.optimization.cuda, batching, graphs, lower_bounds=settings.cuda_graphs.lower_bounds)
             if settings.cuda_graphs.lower_bounds and all(_is_exact(spec) for spec in config.optimization.cuda.graph_spec):
                 findings.idle(
                     ("tensorrt", "cuda_graphs", "lower_bounds"),
@@ -186,20 +189,39 @@ def _check_profiles(model: ModelSpec, findings: Findings) -> None:
             )
 
 
-def _add_graphs(cuda: Any, signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], *, lower_bounds: bool) -> None:
-    """One graph for each size that the batching decision prefers, for 1 and for the most.
+_Ends = Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]
+"""For each input, the sizes of a CUDA graph, and the smallest that it may serve; without the batch."""
 
-    Triton alone captures the sizes 1, preferred and max only where there is a dynamic batcher, and picks the profile's opt sizes; stated, they are those that
-    are warmed up. A lower bound lets a graph serve all that is smaller, down to the next smaller graph, padded.
+
+def _graph_sizes(signature: Signature, batching: Batching, sizes: Mapping[str, Sizes], used: Sequence[Profile]) -> list[_Ends]:
+    """What graphs are captured for, each once: the sizes that come most often, and those that a profile is tuned for.
+
+    A copy tries each graph with each of its profiles, so that one for other sizes, such as long texts beside short ones, needs graphs of its own.
+    """
+    first = 1 if batching.max_batch_size else 0
+    usual = {tensor.name: (sizes[tensor.name].usual, sizes[tensor.name].minimum) for tensor in signature.inputs}
+    tuned = [usual | {name: (span.optimum[first:], span.minimum[first:]) for name, span in profile.shapes.items()} for profile in used]
+    by_size: dict[tuple[tuple[int, ...], ...], _Ends] = {}
+    for ends in (usual, *tuned):
+        by_size.setdefault(tuple(most for most, _ in ends.values()), ends)
+    return list(by_size.values())
+
+
+def _add_graphs(cuda: Any, batching: Batching, sizes: Sequence[_Ends], *, lower_bounds: bool) -> None:
+    """One graph for each batch that the batching decision prefers, for 1 and for the most, of each of the sizes.
+
+    Triton alone captures the batches 1, preferred and max only where there is a dynamic batcher, and picks the profile's opt sizes; stated, those that are
+    warmed up are among them. A lower bound lets a graph serve all that is smaller, down to the next smaller batch with a graph, padded.
     """
     formed = batching.warmed if batching.max_batch_size else (0,)
     below = [0, *formed] if batching.max_batch_size else [-1, 0]
-    for previous, size in pairwise(below):
-        spec = cuda.graph_spec.add(batch_size=size)
-        _add_dims(spec.input, {tensor.name: sizes[tensor.name].usual for tensor in signature.inputs})
-        if lower_bounds:
-            spec.graph_lower_bound.batch_size = previous + 1
-            _add_dims(spec.graph_lower_bound.input, {tensor.name: sizes[tensor.name].minimum for tensor in signature.inputs})
+    for ends in sizes:
+        for previous, size in pairwise(below):
+            spec = cuda.graph_spec.add(batch_size=size)
+            _add_dims(spec.input, {name: most for name, (most, _) in ends.items()})
+            if lower_bounds:
+                spec.graph_lower_bound.batch_size = previous + 1
+                _add_dims(spec.graph_lower_bound.input, {name: least for name, (_, least) in ends.items()})
 
 
 def _is_exact(spec: Any) -> bool:

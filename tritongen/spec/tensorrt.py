@@ -16,10 +16,10 @@ ContextAllocation = Literal["static", "on_profile_change"]
 
 
 class CudaGraphs(Strict, json_schema_extra={"examples": [{"lower_bounds": True}]}):
-    """CUDA graphs: for batches of 1, of each preferred size and of max, at the opt sizes of `shapes`."""
+    """CUDA graphs: for batches of 1, of each preferred size and of max, at the opt sizes of `shapes` and of each profile."""
 
     lower_bounds: Flag = setting(
-        "Whether a graph also serves what is smaller, padded: batch sizes down to the next smaller graph's, and the min sizes of shapes.",
+        "Whether a graph also serves what is smaller, padded: batch sizes down to the next smaller graph's, and the min sizes of shapes or of the profile.",
         default=False,
         sets="optimization.cuda.graph_spec.graph_lower_bound",
         why="a request whose size has no graph is launched kernel by kernel; with bounds only one above the opt sizes is",

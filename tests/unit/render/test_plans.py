@@ -35,6 +35,22 @@ def test_with_lower_bounds_every_smaller_size_has_a_graph():
     assert bounds(config) == [(1, {"x": [16]}), (2, {"x": [16]}), (5, {"x": [16]})]
 
 
+SHORT, LONG = ("{shapes: {x: {min: [1], opt: [8], max: [16]}}}", "{shapes: {x: {min: [17], opt: [24], max: [32]}}}")
+
+
+def test_each_profile_of_other_sizes_has_graphs_of_its_own():
+    keys = f"backend: tensorrt\nbatching: {{max: 4, preferred: [4]}}\ntensorrt: {{cuda_graphs: {{lower_bounds: true}}, profiles: [{SHORT}, {LONG}]}}"
+    config = compiled(keys, TEXT).config
+    assert graphs(config) == [(size, {"x": [length]}) for length in (8, 24) for size in (1, 4)]
+    assert bounds(config) == [(size, {"x": [length]}) for length in (1, 17) for size in (1, 2)]
+
+
+def test_profiles_that_no_copy_uses_have_no_graphs():
+    keys = "backend: tensorrt\nbatching: {max: 4, preferred: [4]}\nshapes: {x: {min: [1], opt: [8], max: [16]}}\ninstances: {kind: gpu, profiles: [0]}"
+    config = compiled(f"{keys}\ntensorrt: {{cuda_graphs: true, profiles: [{SHORT}, {LONG}]}}", TEXT).config
+    assert graphs(config) == [(1, {"x": [8]}), (4, {"x": [8]})]
+
+
 def test_a_plan_without_batching_has_one_graph_of_batch_size_0():
     shapes = "shapes: {x: {min: [1, 16], opt: [1, 128], max: [1, 512]}}"
     config = compiled(f"backend: tensorrt\nbatching: none\n{shapes}\ntensorrt: {{cuda_graphs: {{lower_bounds: true}}}}", TEXT).config
