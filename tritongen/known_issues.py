@@ -75,6 +75,13 @@ ISSUES: tuple[Issue, ...] = (
         last="26.07",
     ),
     Issue(
+        "graphs-without-batching",
+        "CUDA graphs of a plan with max_batch_size 0 are captured under a batch of 0 and looked for under one of 1, so that no request is run by them",
+        "use release 26.08 or newer, let the model batch (a max_batch_size of 1 is enough), or remove the graphs",
+        "triton-inference-server/server 7150; tensorrt_backend pull request 125 of July 2026, which the release after, 26.08, is the first that can have",
+        last="26.07",
+    ),
+    Issue(
         "no-onnxruntime",
         "the image has no onnxruntime backend: that month it was left out",
         "use 24.01 or 24.03",

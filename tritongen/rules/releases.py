@@ -1,4 +1,4 @@
-"""Rules: what the server's release does not have. Backends that a release lacks are in `backends`, onnxruntime's operator sets in `onnx_models`."""
+"""Rules: what the release of the server has not, or has broken. Backends that it lacks are in `backends`, onnxruntime's operator sets in `onnx_models`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 from tritongen.dtypes import from_config
 from tritongen.known_issues import find_issue, issues_of
+from tritongen.releases import find_release
 from tritongen.rules.context import ModelContext
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
 
 _BF16 = "TYPE_BF16"
 _BF16_NUMBER = from_config(_BF16).config_value
 _WITHOUT_BF16 = find_issue("no-bf16-tensors")
+_UNUSED_GRAPHS = find_issue("graphs-without-batching")
 
 
 def _late_fields(context: ModelContext) -> Iterator[Finding]:
@@ -55,6 +57,17 @@ def _words(role: str, name: str, release: str) -> str:
     return f"{role} '{name}' is {_BF16}; in release {release} {_WITHOUT_BF16.text}"
 
 
+def _unused_graphs(context: ModelContext) -> Iterator[Finding]:
+    config = context.config
+    # Where nobody names a release, it is the one that the repository was rendered for.
+    release = context.server.release or next((find_release(recipe.release) for recipe in context.recipes), None)
+    # Of a plan with shape tensors none is captured, in any release: another rule's.
+    is_asked = context.is_plan and config.max_batch_size == 0 and config.optimization.cuda.graphs and not any(each.is_shape_tensor for each in config.input)
+    if is_asked and release is not None and _UNUSED_GRAPHS.holds_in(release):
+        message = f"in release {release.name} {_UNUSED_GRAPHS.text}"
+        yield Finding(message, ("optimization", "cuda", "graphs"), _UNUSED_GRAPHS.advice, follows="kernels are launched one by one, as without graphs")
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "TG360",
@@ -79,5 +92,16 @@ RULES: tuple[Rule, ...] = (
         'backend: "onnxruntime"\ninput [ { name: "x" data_type: TYPE_FP16 dims: [64] } ]',
         check=_bf16,
         needs=frozenset({"release"}),
+    ),
+    Rule(
+        "TG362",
+        "cuda-graph-in-a-broken-release",
+        Consequence.IGNORED,
+        "CUDA graphs of a plan without batching need a release that uses them: 26.08 or newer.",
+        "A graph is kept under its batch size, 0 where max_batch_size is, and looked for under that of the request, 1 "
+        "(tensorrt_backend/src/instance_state.cc, SetCudaGraphShape and Run; triton-inference-server/server issue 7150). Mended by tensorrt_backend pull request 125, of July 2026.",
+        '# --release 25.08\nplatform: "tensorrt_plan"\nmax_batch_size: 0\noptimization { cuda { graphs: true } }',
+        '# --release 26.08\nplatform: "tensorrt_plan"\nmax_batch_size: 0\noptimization { cuda { graphs: true } }',
+        check=_unused_graphs,
     ),
 )

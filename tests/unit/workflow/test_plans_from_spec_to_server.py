@@ -144,6 +144,18 @@ def test_a_cuda_graph_of_the_overlay_is_judged_alike_by_a_render_and_a_check(sit
     assert line.endswith("graph_spec 2 is for 'x' [33], and the plan takes 'x' [1 to 32]")
 
 
+def test_cuda_graphs_that_the_release_never_uses_are_said_by_a_render_and_a_check(site, tritongen):
+    networks.mlp(site.root / "m.onnx", batch=2)
+    for release, times in (("25.08", 1), ("26.08", 0)):
+        write(site, release=release, more="tensorrt: {cuda_graphs: true}")
+        spec = site.root / "spec.yaml"
+        spec.write_text(spec.read_text().replace("{max: 8}", "none"))
+        rendered, checked = tritongen("render", spec), tritongen("check", site.repository)
+        said = [[line.partition("TG362")[2] for line in text.splitlines() if "TG362" in line] for text in (rendered.err, checked.out)]
+        assert [len(lines) for lines in said] == [times, times]
+        assert not times or said[0][0].endswith(said[1][0])
+
+
 def test_a_repository_without_plans_has_no_script_any_more(site, tritongen):
     render(site)
     assert site.script.exists()
