@@ -99,7 +99,8 @@ RULES: tuple[Rule, ...] = (
         Consequence.IGNORED,
         "CUDA graphs of a plan without batching need a release that uses them: 26.08 or newer.",
         "A graph is kept under its batch size, 0 where max_batch_size is, and looked for under that of the request, 1 "
-        "(tensorrt_backend/src/instance_state.cc, SetCudaGraphShape and Run; triton-inference-server/server issue 7150). Mended by tensorrt_backend pull request 125, of July 2026.",
+        "(tensorrt_backend/src/instance_state.cc, SetCudaGraphShape and Run; triton-inference-server/server issue 7150). "
+        "Mended by tensorrt_backend pull request 125, of July 2026.",
         '# --release 25.08\nplatform: "tensorrt_plan"\nmax_batch_size: 0\noptimization { cuda { graphs: true } }',
         '# --release 26.08\nplatform: "tensorrt_plan"\nmax_batch_size: 0\noptimization { cuda { graphs: true } }',
         check=_unused_graphs,
