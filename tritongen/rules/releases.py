@@ -62,8 +62,10 @@ def _unused_graphs(context: ModelContext) -> Iterator[Finding]:
     # Where nobody names a release, it is the one that the repository was rendered for.
     release = context.server.release or next((find_release(recipe.release) for recipe in context.recipes), None)
     # Of a plan with shape tensors none is captured, in any release: another rule's.
-    is_asked = context.is_plan and config.max_batch_size == 0 and config.optimization.cuda.graphs and not any(each.is_shape_tensor for each in config.input)
-    if is_asked and release is not None and _UNUSED_GRAPHS.holds_in(release):
+    is_asked = context.is_plan and config.optimization.cuda.graphs and not any(each.is_shape_tensor for each in config.input)
+    # Auto-complete takes a 0 for no word about batching, but where dims are given in full, as a render gives them.
+    is_unbatched = config.max_batch_size == 0 and (not context.server.auto_complete or bool(context.recipes))
+    if is_asked and is_unbatched and release is not None and _UNUSED_GRAPHS.holds_in(release):
         message = f"in release {release.name} {_UNUSED_GRAPHS.text}"
         yield Finding(message, ("optimization", "cuda", "graphs"), _UNUSED_GRAPHS.advice, follows="kernels are launched one by one, as without graphs")
 
