@@ -32,16 +32,22 @@ from tritongen.spec.traffic import parse_sizes
 log = logging.getLogger("tritongen.load")
 
 
-def _on_time(**_: Any) -> None:
-    """Has gevent look at the clock: it counts the time of timers from when it last did, which is before locustfiles are imported.
+_LAST_ANSWERS_S = 2.0
+"""Seconds in which users that are to stop get the answers that are under way, where `--stop-timeout` gives them none."""
 
-    Locust's `--run-time` would be over so much sooner, and a short test before its first request.
+
+def _set_times(environment: Environment, **_: Any) -> None:
+    """Has gevent look at the clock, and lets users that are to stop get their last answers.
+
+    gevent counts the time of timers from when it last looked, which is before locustfiles are imported: `--run-time` would be over so much sooner, and a short
+    test before its first request. Requests that are cancelled as they are answered may end a Triton of before 25.06 (known issue `crash-when-cancelled`).
     """
     gevent.get_hub().loop.update_now()
+    environment.stop_timeout = environment.stop_timeout or _LAST_ANSWERS_S
 
 
 _begun: Any = events.init  # Locust types none of its hooks
-_begun.add_listener(_on_time)
+_begun.add_listener(_set_times)
 
 
 class _TritonUser(User):
