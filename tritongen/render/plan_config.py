@@ -15,13 +15,15 @@ from tritongen.render.placement import is_overlaid
 from tritongen.render.tensors import Sizes
 from tritongen.render.warmup import OVERLAID
 from tritongen.rules.plan_ranges import (
+    REFUSED_SAMPLE,
     Ranges,
+    dims_outside,
     lie_in,
-    listed_profiles,
-    plan_dims,
     range_of,
     ranges_text,
     row_ranges,
+    samples_outside,
+    unknown_profiles,
     used_profiles,
 )
 from tritongen.samples import Array
@@ -49,15 +51,14 @@ def judge_plan(
     if model.ragged is not None or any(tensor.name not in sizes for tensor in signature.inputs):
         return
     _check_numbers(config, model, max(len(profiles), 1), findings)
-    inputs = {tensor.name: tensor for tensor in signature.inputs}
-    used = used_profiles(config, len(profiles))
-    ranges = {name: [_ranges(tensor, profiles, number, batched=config.max_batch_size > 0) for number in used] for name, tensor in inputs.items()}
-    _check_inputs(config, model, ranges, findings)
+    batched, used = config.max_batch_size > 0, used_profiles(config, len(profiles))
+    taken = [{tensor.name: _ranges(tensor, profiles, number, batched=batched) for tensor in signature.inputs} for number in used]
+    _check_inputs(config, model, taken, findings)
     # Every profile has the one range of values that the spec gives.
     values = profiles[0].values if profiles else {}
-    _check_given(samples, ranges, values, findings)
+    _check_given(samples, taken, values, findings)
     if OVERLAID in model.config:
-        _check_samples(config, ranges, values, findings)
+        _check_samples(config, taken, values, findings)
 
 
 def plan_dla(config: Any) -> int | None:
@@ -88,16 +89,14 @@ def _device(dla: int | None) -> str:
 
 def _check_numbers(config: Any, model: ModelSpec, count: int, findings: Findings) -> None:
     """Say where copies are to use profiles that the plan has not. `count`: how many it has."""
-    for index, group in enumerate(config.instance_group):
-        if others := [profile for profile in listed_profiles(group) if profile >= count]:
-            has = "one profile, number 0," if count == 1 else f"{count} profiles, numbers 0 to {count - 1},"
-            findings.error(
-                "TG122",
-                ("config", "instance_group", index, "profile") if is_overlaid(model) else ("instances", index, "profiles"),
-                f"the plan has {has} and not {', '.join(map(str, others))}",
-                consequence="Triton refuses to load the model",
-                hint="describe it in tensorrt: {profiles: [...]}, or remove it here",
-            )
+    for index, message in unknown_profiles(config, count):
+        findings.error(
+            "TG122",
+            ("config", "instance_group", index, "profile") if is_overlaid(model) else ("instances", index, "profiles"),
+            message,
+            consequence="Triton refuses to load the model",
+            hint="describe it in tensorrt: {profiles: [...]}, or remove it here",
+        )
 
 
 def _ranges(tensor: TensorSpec, profiles: Sequence[Profile], number: int, *, batched: bool) -> Ranges:
@@ -105,72 +104,61 @@ def _ranges(tensor: TensorSpec, profiles: Sequence[Profile], number: int, *, bat
     return row_ranges(range_of(span) if span is not None else [(dim, dim) for dim in tensor.dims], batched=batched)
 
 
-def _check_inputs(config: Any, model: ModelSpec, ranges: Mapping[str, Sequence[Ranges]], findings: Findings) -> None:
+def _check_inputs(config: Any, model: ModelSpec, taken: Sequence[Mapping[str, Ranges]], findings: Findings) -> None:
     """Say where dims of an input, which only an overlay can have changed, lie outside a profile that some copy uses."""
-    for index, tensor in enumerate(config.input):
-        dims = plan_dims(tensor)
-        outside = [each for each in ranges.get(tensor.name, ()) if not lie_in(dims, each)]
-        if outside:
-            laid = [entry.get("name") for entry in model.config.get("input", ())]
-            findings.error(
-                "TG186",
-                ("config", "input", laid.index(tensor.name), "dims") if tensor.name in laid else ("config", "input", index),
-                f"input '{tensor.name}' has the dims {dims}, and the plan takes {ranges_text(outside[0])}",
-                consequence="Triton refuses to load the model",
-                hint="write dims that the plan takes, or change shapes, which the plan's profiles are made from",
-            )
+    laid = [entry.get("name") for entry in model.config.get("input", ())]
+    for index, message in dims_outside(config, taken):
+        name = config.input[index].name
+        findings.error(
+            "TG186",
+            ("config", "input", laid.index(name), "dims") if name in laid else ("config", "input", index),
+            message,
+            consequence="Triton refuses to load the model",
+            hint="write dims that the plan takes, or change shapes, which the plan's profiles are made from",
+        )
 
 
-def _check_given(samples: Mapping[str, Array], ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
+def _check_given(samples: Mapping[str, Array], taken: Sequence[Mapping[str, Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
     """Say where a sample of the spec lies between the profiles, or gives a shape tensor values that they do not take."""
-    for name in sorted(samples.keys() & ranges.keys()):
-        dims = list(samples[name].shape) or [1]
-        if not any(lie_in(dims, each) for each in ranges[name]):
+    for name in sorted(samples.keys() & taken[0].keys()):
+        dims, ranges = list(samples[name].shape) or [1], [each[name] for each in taken]
+        if not any(lie_in(dims, each) for each in ranges):
             findings.error(
                 "TG186",
                 ("samples", name),
-                f"the sample of '{name}' has the size {dims}, and the plan takes {' or '.join(map(ranges_text, ranges[name]))}",
+                f"the sample of '{name}' has the size {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}",
                 consequence="Triton refuses requests of this size, and the model where they are its warmup",
                 hint="give a sample of a size that the plan takes, or widen a profile",
             )
     for name in sorted(samples.keys() & values.keys()):
-        given, taken = samples[name].ravel().tolist(), range_of(values[name])
-        if not _are_taken(given, taken):
+        given, allowed = samples[name].ravel().tolist(), range_of(values[name])
+        if not _are_taken(given, allowed):
             findings.error(
                 "TG186",
                 ("samples", name),
-                f"the sample gives the shape tensor '{name}' the values {given}, and the plan takes {ranges_text(taken)}",
+                f"the sample gives the shape tensor '{name}' the values {given}, and the plan takes {ranges_text(allowed)}",
                 consequence="Triton refuses requests with them, and the model where they are its warmup",
                 hint=f"give values that the plan takes, or widen its range in shape_tensors ({findings.locate(('tensorrt', 'shape_tensors', name))})",
             )
 
 
-def _are_taken(values: Sequence[int], taken: Ranges) -> bool:
+def _are_taken(values: Sequence[int], allowed: Ranges) -> bool:
     """Whether each value of a shape tensor lies in its range; -1 is one like any other."""
-    return all(low <= value <= high for value, (low, high) in zip(values, taken, strict=True))
+    return all(low <= value <= high for value, (low, high) in zip(values, allowed, strict=True))
 
 
-def _check_samples(config: Any, ranges: Mapping[str, Sequence[Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
+def _check_samples(config: Any, taken: Sequence[Mapping[str, Ranges]], values: Mapping[str, Span], findings: Findings) -> None:
     """Say where a warmup sample has sizes, or no values for a shape tensor, that a profile takes. What is in files that it names is not known here."""
-    reshaped = {tensor.name for tensor in config.input if tensor.HasField("reshape")}
+    for field, message in samples_outside(config, taken):
+        findings.error("TG186", ("config", *field), message, consequence=REFUSED_SAMPLE, hint="give it sizes that the plan takes, or widen shapes")
     for index, sample in enumerate(config.model_warmup):
-        for name in sorted(sample.inputs.keys() & ranges.keys() - reshaped):
-            dims = list(sample.inputs[name].dims)
-            if not any(lie_in(dims, each) for each in ranges[name]):
-                findings.error(
-                    "TG186",
-                    ("config", OVERLAID, index, "inputs", name),
-                    f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges[name]))}",
-                    consequence="the sample fails while the model is loaded, and Triton refuses the model",
-                    hint="give it sizes that the plan takes, or widen shapes",
-                )
         for name in sorted(sample.inputs.keys() & values.keys()):
-            kind, taken = sample.inputs[name].WhichOneof("input_data_type"), range_of(values[name])
-            if kind == "random_data" or (kind == "zero_data" and not _are_taken([0] * len(taken), taken)):
+            kind, allowed = sample.inputs[name].WhichOneof("input_data_type"), range_of(values[name])
+            if kind == "random_data" or (kind == "zero_data" and not _are_taken([0] * len(allowed), allowed)):
                 findings.error(
                     "TG186",
                     ("config", OVERLAID, index, "inputs", name),
-                    f"the warmup sample '{sample.name}' has {kind} for the shape tensor '{name}', and the plan takes the values {ranges_text(taken)}",
-                    consequence="the sample fails while the model is loaded, and Triton refuses the model",
+                    f"the warmup sample '{sample.name}' has {kind} for the shape tensor '{name}', and the plan takes the values {ranges_text(allowed)}",
+                    consequence=REFUSED_SAMPLE,
                     hint="leave model_warmup out, so that the samples that are derived have the values of samples or shape_tensors; or write input_data_file",
                 )

@@ -29,7 +29,6 @@ DEPLOYMENT = "the folder of the deployment"
 
 _ORPHAN = "no render writes it any more; it was left where it is (--prune removes it)"
 _PRUNED = "no render writes it any more"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -147,13 +146,10 @@ def _text_sha256(file: Path) -> str:
     """SHA-256 (hex) of a text; "" where it is longer than any of ours. git may have checked it out with CRLF: the same text, not an edit. Raises OSError."""
     if file.stat().st_size > MOST_BYTES:
         return ""
-    digest, left = hashlib.sha256(), b""
-    with file.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            text = left + chunk
-            left = b"\r" if text.endswith(b"\r") else b""  # its LF may come in the next piece
-            digest.update(text.removesuffix(b"\r").replace(b"\r\n", b"\n"))
-    digest.update(left)
+    digest = hashlib.sha256()
+    with file.open("rb") as lines:
+        for line in lines:
+            digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
     return digest.hexdigest()
 
 

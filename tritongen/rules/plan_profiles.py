@@ -12,15 +12,16 @@ from typing import Any
 from tritongen.recipe import Profile
 from tritongen.rules.context import ModelContext
 from tritongen.rules.plan_ranges import (
+    REFUSED_SAMPLE,
     UNCAPTURED,
     Ranges,
-    lie_in,
-    listed_profiles,
+    dims_outside,
     plan_dims,
     range_of,
-    ranges_text,
     row_ranges,
+    samples_outside,
     uncaptured_graphs,
+    unknown_profiles,
     used_profiles,
 )
 from tritongen.rules.rule import Consequence, Finding, Key, Rule
@@ -45,7 +46,8 @@ def _of_each(judge: _Judge) -> Callable[[ModelContext], Iterable[Finding]]:
 
 def _outside(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:
     config = context.config
-    yield from _numbers(config, max(len(profiles), 1))
+    for index, message in unknown_profiles(config, max(len(profiles), 1)):
+        yield Finding(message, ("instance_group", index, "profile"), f"remove it here; or describe it in tensorrt: {{profiles: [...]}}: {_AGAIN}")
     if not profiles:
         if config.max_batch_size > 0:
             message = f"max_batch_size is {config.max_batch_size}, and no input of the plan has a variable size, that of the batch neither"
@@ -55,17 +57,11 @@ def _outside(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Fin
     yield from _unlisted(config, profiles)
     if config.max_batch_size > 0:
         yield from _batch(context, used)
-    yield from _dims(config, used)
-    yield from _samples(config, used)
-
-
-def _numbers(config: Any, count: int) -> Iterator[Finding]:
-    """Profiles that the plan has not. `count`: how many it has."""
-    for index, group in enumerate(config.instance_group):
-        if others := [number for number in listed_profiles(group) if number >= count]:
-            has = "one profile, number 0," if count == 1 else f"{count} profiles, numbers 0 to {count - 1},"
-            message = f"instance group {index + 1} uses the profile {', '.join(map(str, others))}, and the plan has {has} and no other"
-            yield Finding(message, ("instance_group", index, "profile"), f"remove it here; or describe it in tensorrt: {{profiles: [...]}}: {_AGAIN}")
+    taken = _taken(config, used)
+    for index, message in dims_outside(config, taken):
+        yield Finding(message, ("input", index, "dims"), f"write dims that the plan takes; or {_AGAIN}")
+    for field, message in samples_outside(config, taken):
+        yield Finding(message, field, f"give it sizes that the plan takes; or {_AGAIN}", follows=REFUSED_SAMPLE)
 
 
 def _unlisted(config: Any, profiles: Sequence[Profile]) -> Iterator[Finding]:
@@ -104,30 +100,6 @@ def _batch(context: ModelContext, used: Sequence[Profile]) -> Iterator[Finding]:
 def _taken(config: Any, used: Sequence[Profile]) -> list[Mapping[str, Ranges]]:
     """What each profile takes of every input that has a variable dimension, as a config has its dims."""
     return [{name: row_ranges(range_of(span), batched=config.max_batch_size > 0) for name, span in profile.shapes.items()} for profile in used]
-
-
-def _dims(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
-    for index, tensor in enumerate(config.input):
-        dims = plan_dims(tensor)
-        ranges = [taken[tensor.name] for taken in _taken(config, used) if tensor.name in taken and not tensor.allow_ragged_batch]
-        if outside := [each for each in ranges if not lie_in(dims, each)]:
-            message = f"input '{tensor.name}' has the dims {dims}, and the plan takes {ranges_text(outside[0])}"
-            yield Finding(message, ("input", index, "dims"), f"write dims that the plan takes; or {_AGAIN}")
-
-
-def _samples(config: Any, used: Sequence[Profile]) -> Iterator[Finding]:
-    reshaped = {tensor.name for tensor in config.input if tensor.HasField("reshape")}
-    for index, sample in enumerate(config.model_warmup):
-        for name in sorted(sample.inputs.keys() - reshaped):
-            dims = list(sample.inputs[name].dims)
-            ranges = [taken[name] for taken in _taken(config, used) if name in taken]
-            if ranges and not any(lie_in(dims, each) for each in ranges):
-                yield Finding(
-                    f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}",
-                    ("model_warmup", index, "inputs", name),
-                    f"give it sizes that the plan takes; or {_AGAIN}",
-                    follows="the sample fails while the model is loaded, and Triton refuses the model",
-                )
 
 
 def _graphs(context: ModelContext, profiles: Sequence[Profile]) -> Iterator[Finding]:

@@ -15,6 +15,9 @@ from tritongen.recipe import Span
 Ranges = Sequence[tuple[int, int]]
 """The least and the most of each dimension of an input, without that of the batch."""
 
+REFUSED_SAMPLE = "the sample fails while the model is loaded, and Triton refuses the model"
+"""What follows of a warmup sample that a plan does not take."""
+
 UNCAPTURED = "Triton logs that it captures no graph, and launches kernel by kernel"
 """What follows where a CUDA graph cannot be captured."""
 
@@ -53,6 +56,35 @@ def lie_in(dims: Sequence[int], ranges: Ranges) -> bool:
 def ranges_text(ranges: Ranges) -> str:
     """Ranges in words, such as `[1 to 8, 64]`."""
     return f"[{', '.join(str(low) if low == high else f'{low} to {high}' for low, high in ranges)}]"
+
+
+def unknown_profiles(config: Any, count: int) -> Iterator[tuple[int, str]]:
+    """The instance groups, by index, that list profiles which the plan has not, and which these are, in words. `count`: how many it has."""
+    for index, group in enumerate(config.instance_group):
+        if others := [number for number in listed_profiles(group) if number >= count]:
+            has = "one profile, number 0," if count == 1 else f"{count} profiles, numbers 0 to {count - 1},"
+            yield index, f"instance group {index + 1} uses the profile {', '.join(map(str, others))}, and the plan has {has} and no other"
+
+
+def dims_outside(config: Any, by_profile: Sequence[Mapping[str, Ranges]]) -> Iterator[tuple[int, str]]:
+    """The inputs, by index, whose dims some profile that a copy uses does not take, and why, in words. `by_profile` as for `uncaptured_graphs`."""
+    for index, tensor in enumerate(config.input):
+        dims = plan_dims(tensor)
+        ranges = [taken[tensor.name] for taken in by_profile if tensor.name in taken and not tensor.allow_ragged_batch]
+        if outside := [each for each in ranges if not lie_in(dims, each)]:
+            yield index, f"input '{tensor.name}' has the dims {dims}, and the plan takes {ranges_text(outside[0])}"
+
+
+def samples_outside(config: Any, by_profile: Sequence[Mapping[str, Ranges]]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The inputs of warmup samples, by their field of the config, that no profile takes, and why, in words. `by_profile` as for `uncaptured_graphs`."""
+    reshaped = {tensor.name for tensor in config.input if tensor.HasField("reshape")}
+    for index, sample in enumerate(config.model_warmup):
+        for name in sorted(sample.inputs.keys() - reshaped):
+            dims = list(sample.inputs[name].dims)
+            ranges = [taken[name] for taken in by_profile if name in taken]
+            if ranges and not any(lie_in(dims, each) for each in ranges):
+                message = f"the warmup sample '{sample.name}' gives '{name}' the dims {dims}, and the plan takes {' or '.join(map(ranges_text, ranges))}"
+                yield ("model_warmup", index, "inputs", name), message
 
 
 def uncaptured_graphs(cuda: Any, by_profile: Sequence[Mapping[str, Ranges]], shape_tensors: Sequence[str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
