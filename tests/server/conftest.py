@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import locust_runs
 import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
@@ -36,6 +39,27 @@ def ask():
             return {output.name: result.as_numpy(output.name) for output in result.get_response().outputs}
 
     return send
+
+
+@pytest.fixture
+def locust(tmp_path):
+    """Start Locust with a file, or the text of one; it is ended with the test. `enough`: the run ends when each of so many `rows` has so many requests."""
+    started = []
+
+    def start(file: Path | str, *arguments: object, enough: int = 0, rows: int = 1, **environment: str) -> locust_runs.Locust:
+        if isinstance(file, str):
+            (tmp_path / "locustfile.py").write_text(file)
+            file = tmp_path / "locustfile.py"
+        files = str(file)
+        if enough:
+            (tmp_path / "enough.py").write_text(locust_runs.ENOUGH.format(requests=enough, rows=rows))
+            files, arguments = f"{file},{tmp_path / 'enough.py'}", (*arguments, "-t", f"{locust_runs.LONGEST_S}s")
+        started.append(locust_runs.Locust(tmp_path, files, *arguments, **environment))
+        return started[-1]
+
+    yield start
+    for run in started:
+        run.process.kill()
 
 
 _WIRE = {"float32": "FP32", "float16": "FP16", "float64": "FP64", "int64": "INT64", "int32": "INT32", "bool": "BOOL", "uint8": "UINT8"}

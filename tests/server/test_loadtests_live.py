@@ -6,21 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import contract
 import models
 import pytest
 from known_server import known_server
+from locust_runs import LONGEST_S, ROOT, SOON_S
 
 import tritongen
 
 pytestmark = pytest.mark.server
-ROOT = Path(__file__).parents[2]
-SOON_S = 120
-"""Within which a process has ended that has nothing to wait for, on a machine that does other things too."""
-
 FIVE = 'parameters { key: "tritongen.samples" value { string_value: "{\\"count\\": [5]}" } }\nmodel_transaction_policy { decoupled: true }\n'
 
 
@@ -33,91 +29,6 @@ def server(tmp_path_factory):
     contract.python_model(repository, "summing", contract.SUMMING, "x INT32 [1]", "sum INT32 [1]; open INT32 [1]", batch=1, extra=contract.SEQUENCE)
     with tritongen.serve(repository, http_port=0, grpc_port=0, metrics_port=0, disable_auto_complete=True) as running:
         yield running
-
-
-@dataclass
-class Ran:
-    """What Locust left: its exit code, the rows of its table by type and name, and what it said."""
-
-    code: int
-    rows: dict[tuple[str, str], dict[str, float]]
-    said: str
-
-    def requests(self, kind: str, name: str) -> tuple[int, int]:
-        """How many requests there were, and how many failed."""
-        row = self.rows[kind, name]
-        return row["num_requests"], row["num_failures"]
-
-    def size(self, kind: str, name: str) -> float:
-        """Bytes of an answer, on average."""
-        row = self.rows[kind, name]
-        return row["total_content_length"] / row["num_requests"]
-
-
-class Locust:
-    """Locust in a process of its own, without a web page."""
-
-    def __init__(self, folder: Path, files: str, *arguments: object, **environment: str) -> None:
-        command = [sys.executable, "-m", "locust", "-f", files, "--headless", "--json-file", str(folder / "out"), *map(str, arguments)]
-        plain = {name: value for name, value in os.environ.items() if name not in ("MODEL", "ROWS", "SHAPES")}
-        self.folder = folder
-        self.process = subprocess.Popen(
-            command,
-            env={**plain, "PYTHONPATH": str(ROOT), **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def wait(self, seconds: float) -> Ran:
-        try:
-            said, _ = self.process.communicate(timeout=seconds)
-        finally:
-            self.process.kill()
-            self.process.wait()
-        table = self.folder / "out.json"
-        rows = json.loads(table.read_text()) if table.exists() else []
-        return Ran(self.process.returncode, {(row["method"], row["name"]): row for row in rows}, said)
-
-
-ENOUGH = """
-import gevent
-from locust import events
-
-stopped = []
-
-
-@events.init.add_listener
-def count(environment, **_):
-    @environment.events.request.add_listener
-    def enough(**_):
-        rows = environment.stats.entries.values()
-        if not stopped and len(rows) == {rows} and min(row.num_requests for row in rows) >= {requests}:
-            stopped.append(gevent.spawn(environment.runner.quit))
-"""
-LONGEST_S = 60
-"""For a test that ends when there were enough requests in each row of Locust's table: on a slow machine, preparing alone may take seconds."""
-
-
-@pytest.fixture
-def locust(tmp_path):
-    started = []
-
-    def start(file: Path | str, *arguments: object, enough: int = 0, rows: int = 1, **environment: str) -> Locust:
-        if isinstance(file, str):
-            (tmp_path / "locustfile.py").write_text(file)
-            file = tmp_path / "locustfile.py"
-        files = str(file)
-        if enough:
-            (tmp_path / "enough.py").write_text(ENOUGH.format(requests=enough, rows=rows))
-            files, arguments = f"{file},{tmp_path / 'enough.py'}", (*arguments, "-t", f"{LONGEST_S}s")
-        started.append(Locust(tmp_path, files, *arguments, **environment))
-        return started[-1]
-
-    yield start
-    for run in started:
-        run.process.kill()
 
 
 @pytest.mark.parametrize(("file", "kind"), [("grpc_user.py", "grpc"), ("http_user.py", "http")])

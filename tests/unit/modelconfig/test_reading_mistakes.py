@@ -3,7 +3,8 @@
 import pytest
 from google.protobuf import text_format
 
-from tests.unit.modelconfig.mistakes import ONE, SEVERAL
+from tests.unit.modelconfig.mistakes import ONE
+from tests.unit.modelconfig.several_mistakes import SEVERAL
 from tritongen.diagnostics import Severity
 from tritongen.modelconfig import ModelConfig
 from tritongen.modelconfig.reading import apply_fixes, read_config

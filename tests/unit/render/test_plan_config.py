@@ -20,7 +20,12 @@ TEXT = signature(("N", "S"))
         ("config: {input: [{name: x, dims: [33]}]}", "TG186", "config.input.0.dims", "input 'x' has the dims [33], and the plan takes [1 to 32]"),
         ("config: {input: [{name: x, dims: [4, 4]}]}", "TG186", "config.input.0.dims", "the dims [4, 4]"),
         ("config: {input: [{name: x, dims: [4, 8], reshape: {shape: [40]}}]}", "TG186", "config.input.0.dims", "the dims [40]"),
-        ("config: {instance_group: [{kind: KIND_GPU}, {kind: KIND_GPU, profile: ['3']}]}", "TG122", "config.instance_group.1.profile", "uses the profile 3, and the plan has one profile, number 0, and no other"),
+        (
+            "config: {instance_group: [{kind: KIND_GPU}, {kind: KIND_GPU, profile: ['3']}]}",
+            "TG122",
+            "config.instance_group.1.profile",
+            "has one profile, number 0, and no other",
+        ),
         (
             "config: {model_warmup: [{name: w, batch_size: 1, inputs: {x: {data_type: TYPE_FP32, dims: [40], zero_data: true}}}]}",
             "TG186",
