@@ -90,7 +90,10 @@ def _ask_one_server(repository: Path, options: ServerOptions, names: Sequence[st
 
 
 def _ask(url: str, name: str, what: str, died: threading.Event) -> str | None:
-    """Load or unload one model through the API: nothing where that works, the reason where it does not, None where the server is gone."""
+    """Load or unload one model through the API: nothing where that works, the reason where it does not, None where the server is gone, or answers no more.
+
+    24.10 does either at random now and then, with many models at once.
+    """
     if died.is_set():
         return None
     request = urllib.request.Request(f"{url}/v2/repository/models/{name}/{what}", data=b"{}", headers={"Content-Type": "application/json"}, method="POST")
@@ -99,7 +102,7 @@ def _ask(url: str, name: str, what: str, died: threading.Event) -> str | None:
             return ""
     except urllib.error.HTTPError as error:
         return json.loads(error.read() or b"{}").get("error", "") or f"HTTP {error.code}"
-    except (urllib.error.URLError, http.client.HTTPException, ConnectionError):
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError):
         died.set()
         return None
 
