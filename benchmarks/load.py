@@ -1,6 +1,6 @@
 """Whether `tritongen load` reports what happened, and what that costs.
 
-Truth: a server of known times (tests/known_server.py) writes down when each request arrived and when its answer was handed to the kernel. For each rate, p50,
+Truth: a server of known times (tests/known_server.py) writes down when each request arrived and when its answer was ready to be written. For each rate, p50,
 p99 and p99.9 as reported, as the log gives them, and as the schedule gives them for one worker; then the same with a pause of two seconds. On a machine that
 does other things, run it with `chrt -f 10`: else it measures how long these processes wait for a core.
 
@@ -104,7 +104,7 @@ def recorder_us() -> float:
     recorder, key = Recorder(), Key(MODEL, "grpc", 0, "ok")
     start = time.perf_counter()
     for number in range(SAMPLES):
-        recorder.add(key, number / 1000, 0.001 + number * 1e-7, 0.00005)
+        recorder.add(key, number / 1000, 0.001 + number * 1e-7, 0.00005, unread_s=0.00005)
     return (time.perf_counter() - start) / SAMPLES * 1e6
 
 
@@ -112,7 +112,7 @@ def report_us() -> float:
     """Microseconds to write, read and add what a sender reports of half a second with 250 requests."""
     recorder, key, whole = Recorder(), Key(MODEL, "grpc", 0, "ok"), Recorder()
     for number in range(250):
-        recorder.add(key, number / 500, 0.001 + number * 7e-6, 0.00005)
+        recorder.add(key, number / 500, 0.001 + number * 7e-6, 0.00005, unread_s=0.00005 + number * 1e-6)
     start = time.perf_counter()
     for _ in range(REPORTS):
         whole.merge(Recorder.from_json(recorder.to_json()))

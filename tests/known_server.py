@@ -1,7 +1,7 @@
 """A server of known times, in a process of its own: the truth that load tests are held against.
 
 It speaks as much of Triton's HTTP and gRPC as a load test asks for. Requests of both are worked off one after another, each for the same time; at times that
-are set it stands still. When each request arrived and when its answer was written goes into a log, on the clock that all processes of a machine share.
+are set it stands still. When each request arrived and when its answer was ready goes into a log, on the clock that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Worker:
             self._timer.set(self._free)
 
     def done(self, arrived: float) -> None:
-        """The answer to the request that arrived then was just handed over."""
+        """The answer to the request that arrived then is handed to the kernel next: nobody can have it earlier."""
         self.log.append((arrived, time.perf_counter()))
 
     def _answer(self) -> None:
@@ -116,8 +116,8 @@ class Http(asyncio.Protocol):
             self._transport.write(page(404, {"error": f"there is no {path}"}))
 
     def _answer(self, arrived: float) -> None:
-        self._transport.write(self._infer_answer)
         self._worker.done(arrived)
+        self._transport.write(self._infer_answer)
 
 
 _BEGIN = Encoder().encode([(":status", "200", True), ("content-type", "application/grpc", True)])
@@ -170,22 +170,22 @@ class Grpc(asyncio.Protocol):
             if path == _SERVICE + _INFER:
                 self._worker.take(arrived, lambda: self._infer(found.stream, arrived))
             else:
-                self._answer(found.stream)
+                self._transport.write(self._answer(found.stream))
 
     def _infer(self, stream: int, arrived: float) -> None:
-        self._answer(stream)
+        answer = self._answer(stream)
         self._worker.done(arrived)
+        self._transport.write(answer)
 
-    def _answer(self, stream: int) -> None:
+    def _answer(self, stream: int) -> bytes:
         """Nothing where the stream was reset."""
         path = self._paths.pop(stream, "")
         message = self._answers.get(path)
-        if path and message is None:
-            self._transport.write(frames.frame(Kind.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream, _UNKNOWN))
-        elif message is not None:
-            data = b"\0" + len(message).to_bytes(4, "big") + message
-            begin, end = (frames.frame(Kind.HEADERS, frames.END_HEADERS | flags, stream, block) for flags, block in ((0, _BEGIN), (frames.END_STREAM, _END)))
-            self._transport.write(begin + frames.frame(Kind.DATA, 0, stream, data) + end)
+        if message is None:
+            return frames.frame(Kind.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream, _UNKNOWN) if path else b""
+        data = b"\0" + len(message).to_bytes(4, "big") + message
+        begin, end = (frames.frame(Kind.HEADERS, frames.END_HEADERS | flags, stream, block) for flags, block in ((0, _BEGIN), (frames.END_STREAM, _END)))
+        return begin + frames.frame(Kind.DATA, 0, stream, data) + end
 
 
 async def run(log: Path, service_s: float, stalls: Stalls, ports: dict[str, int]) -> None:

@@ -37,7 +37,7 @@ def make(stages="50:4s", *, model="recognizer", seed=1, errors=0.005, slower=1.0
             due = begin + source.random() * stage.seconds
             latency = slower * (0.003 + source.expovariate(500.0))
             failed = source.random() < errors
-            recorder.add(Key(model, "grpc", index, "rejected" if failed else "ok"), due, latency, 0.0002, message if failed else "")
+            recorder.add(Key(model, "grpc", index, "rejected" if failed else "ok"), due, latency, 0.0002, message if failed else "", None if failed else 0.0001)
         begin += stage.seconds
     use, facts = SenderUse("here 0", 1.2, 5.0), {model: ModelFacts(8, 1200.0)}
     return LoadResult(plan, recorder, (use,), {model: server} if server else {}, VERSIONS, started="2026-01-01T00:00:00+00:00", facts=facts)
@@ -51,7 +51,14 @@ def several(*names, slo="p99=20ms", message="full"):
     for index, name in enumerate(names):
         for number in range(200):
             failed = number % 50 < (2 if index == 0 else 1)
-            recorder.add(Key(name, "grpc", 1, "rejected" if failed else "ok"), 1 + number / 50, 0.003 + source.expovariate(500.0), 0.0002, message * failed)
+            recorder.add(
+                Key(name, "grpc", 1, "rejected" if failed else "ok"),
+                1 + number / 50,
+                0.003 + source.expovariate(500.0),
+                0.0002,
+                message * failed,
+                None if failed else 0.0001,
+            )
     servers = dict.fromkeys(names[:-1], SERVER)
     return LoadResult(plan, recorder, (SenderUse("here 0", 1.2, 5.0),), servers, VERSIONS, started="2026-01-01T00:00:00+00:00")
 
@@ -61,5 +68,5 @@ def closed(requests=100):
     plan = LoadPlan((ModelLoad("recognizer"),), "http://host:8000", users=4, seconds=2.0, warmup_s=1.0)
     recorder = Recorder()
     for index in range(requests):
-        recorder.add(Key("recognizer", "http", 1, "ok"), 1 + 2 * index / requests, 0.004, 0.0)
+        recorder.add(Key("recognizer", "http", 1, "ok"), 1 + 2 * index / requests, 0.004, 0.0, unread_s=0.0001)
     return LoadResult(plan, recorder, (SenderUse("here 0", 0.1, 3.0),), {}, VERSIONS, started="2026-01-01T00:00:00+00:00")

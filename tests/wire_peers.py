@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import time
 from collections.abc import Awaitable, Callable
 
 import numpy as np
@@ -16,6 +18,7 @@ from tritongen.client.metadata import TensorMeta
 from tritongen.dtypes import from_wire
 from tritongen.load.wire import Pool, frames, open_pool
 from tritongen.load.wire.frames import Kind, Setting
+from tritongen.load.wire.stamped import StampedSocket
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -76,6 +79,21 @@ async def served(handler: Handler, scheme: str, *, limit: int = 256, opened: boo
         await pool.close()
         server.close()
         await found[0].end()
+
+
+@contextlib.contextmanager
+def stamped_ends():
+    """Both ends of a connection, the first one stamped. Linux begins some time after it was first asked to, and goes on as long as one socket wants it."""
+    with socket.create_server(("127.0.0.1", 0)) as server, StampedSocket(socket.AF_INET, socket.SOCK_STREAM, 0) as stamped:
+        stamped.connect(server.getsockname())
+        other, _ = server.accept()
+        with other:
+            end = time.monotonic() + TIMEOUT_S
+            while stamped.unread_s is None:
+                assert time.monotonic() < end, "this system stamps no packets"
+                other.sendall(b"x")
+                stamped.recv(1)
+            yield stamped, other
 
 
 async def turns(count: int = 20) -> None:

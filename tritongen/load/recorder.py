@@ -47,7 +47,8 @@ class Recorder:
     """Latencies and counts of one process, or of many when others are added.
 
     `last_ok_s` is when the last good answer came, in seconds from the run's beginning; below 0 before the first. `lag` is how late the loop of a sender woke up
-    that had nothing else to wait for: what `late` is to an open loop, also in a closed one.
+    that had nothing else to wait for: what `late` is to an open loop, also in a closed one. `unread` is how long answers had been on the sending machine when
+    they were read, which is no part of their latency; without those of which the system does not tell it.
     """
 
     def __init__(self) -> None:
@@ -58,15 +59,18 @@ class Recorder:
         self.missed: Counter[tuple[str, int]] = Counter()
         self.late = Histogram()
         self.lag = Histogram()
+        self.unread = Histogram()
         self.last_ok_s = -1.0
 
-    def add(self, key: Key, due_s: float, latency_s: float, late_s: float, message: str = "") -> None:
-        """One request is over: how long after its scheduled instant it was answered, and how long after it was sent."""
+    def add(self, key: Key, due_s: float, latency_s: float, late_s: float, message: str = "", unread_s: float | None = None) -> None:
+        """One request is over: how long after its scheduled instant its answer came and it was sent, and how long the answer waited to be read."""
         histogram = self.histograms.get(key)
         if histogram is None:
             histogram = self.histograms[key] = Histogram()
         histogram.record(latency_s)
         self.late.record(late_s)
+        if unread_s is not None:
+            self.unread.record(unread_s)
         self.sent[key.stage] += 1
         second = self.seconds.get(int(due_s))
         if second is None:
@@ -94,6 +98,7 @@ class Recorder:
         self.missed.update(other.missed)
         self.late.add(other.late)
         self.lag.add(other.lag)
+        self.unread.add(other.unread)
         self.last_ok_s = max(self.last_ok_s, other.last_ok_s)
         for number, theirs in other.seconds.items():
             self.seconds.setdefault(number, Second()).merge(theirs)
@@ -125,6 +130,7 @@ class Recorder:
                 "missed": list(self.missed.items()),
                 "late": self.late.to_plain(),
                 "lag": self.lag.to_plain(),
+                "unread": self.unread.to_plain(),
                 "last_ok_s": self.last_ok_s,
                 "seconds": [[number, second.due, second.ok, second.errors, second.latencies.to_plain()] for number, second in self.seconds.items()],
             }
@@ -139,7 +145,7 @@ class Recorder:
         for entry in data["errors"]:
             made.errors.add(*entry)
         made.sent, made.missed = Counter(dict(data["sent"])), Counter({(model, stage): count for (model, stage), count in data["missed"]})
-        made.lag = Histogram.from_plain(data["lag"])
+        made.lag, made.unread = Histogram.from_plain(data["lag"]), Histogram.from_plain(data["unread"])
         made.late, made.last_ok_s = Histogram.from_plain(data["late"]), float(data["last_ok_s"])
         for number, due, ok, errors, encoded in data["seconds"]:
             made.seconds[number] = Second(due, ok, errors, Histogram.from_plain(encoded))

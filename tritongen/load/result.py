@@ -14,7 +14,7 @@ from tritongen.load.model_result import ModelResult, counted, failing, kept
 from tritongen.load.plan import LoadPlan, settings
 from tritongen.load.recorder import Recorder, summary
 from tritongen.load.serverside import ServerSide
-from tritongen.load.verdict import lateness, slowness, stopped, unanswered
+from tritongen.load.verdict import lateness, slowness, stopped, unanswered, unstamped
 
 SCHEMA_VERSION = 1
 _BUSY = 0.9
@@ -162,8 +162,9 @@ class LoadResult:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The notes, and what the SLOs promise and so few requests cannot show; with the model where there are several."""
-        return (*self.notes, *(self._named(part, unshown) for part in self.models for unshown in part.unshown_slo()))
+        """The notes, what latencies have in them, and what the SLOs promise and so few requests cannot show; with the model where there are several."""
+        untold = unstamped(self.recorder, self.counts)
+        return (*self.notes, *filter(None, [untold]), *(self._named(part, unshown) for part in self.models for unshown in part.unshown_slo()))
 
     def limits(self) -> tuple[str, ...]:
         """What limits each model, and what to try; with the model where there are several."""
@@ -200,6 +201,7 @@ class LoadResult:
             "latency_ms": summary(self.latencies()),
             "late_ms": summary(recorder.late),
             "lag_ms": summary(recorder.lag),
+            "unread_ms": summary(recorder.unread),
             "stages": [{**stage, **self._stage_data(index)} for index, stage in enumerate(stages) if stage["measured"]],
             "models": [part.data(whole=whole) for part in self.models],
             "errors": [

@@ -209,12 +209,12 @@ class Sender:
             raise
         latency_s = answer.received_s - instant
         outcome, error = answer.judged_within(latency_s, self.plan.deadline_s)
-        self._record(model, arrival, outcome, latency_s, sent - instant, error)
+        self._record(model, arrival, outcome, latency_s, sent - instant, error, answer.unread_s)
 
-    def _record(self, model: int, arrival: Arrival, outcome: Outcome, latency_s: float, late_s: float, error: str) -> None:
+    def _record(self, model: int, arrival: Arrival, outcome: Outcome, latency_s: float, late_s: float, error: str, unread_s: float | None = None) -> None:
         if self._is_measured(arrival.stage):
             key = Key(self.plan.models[model].model, self.protocol, arrival.stage, outcome.value)
-            self._recorder.add(key, arrival.due_s, latency_s, late_s, redacted(error, self._secrets))
+            self._recorder.add(key, arrival.due_s, latency_s, late_s, redacted(error, self._secrets), unread_s)
 
     async def _watch_lag(self) -> None:
         """How late this process wakes up. asyncio's own timers are up to a millisecond late, which is little beside what makes a run invalid."""

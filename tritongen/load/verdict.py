@@ -18,6 +18,8 @@ LATE_US = 5000
 _LATE_PART = 0.01
 _FEWEST_LATE = 5
 """Where one request in a hundred is late, which is borne, so many of a hundred are late by chance in 1 of 300 runs. Fewer may be a single hiccup."""
+_UNTOLD_PART = 0.01
+"""The first answers may come before the system has begun to write down when."""
 _SILENCE_S = 1.0
 _BY_CHANCE = 1e-6
 
@@ -130,11 +132,20 @@ def lateness(late: Histogram) -> str:
 
 
 def slowness(lag: Histogram) -> str:
-    """That senders woke up late, by which they read answers late in a closed loop, too; empty where they did not, or hardly ever."""
+    """That senders woke up late, by which they send late in a closed loop, too; empty where they did not, or hardly ever."""
     if not (count := _too_late(lag)):
         return ""
     words = f"senders woke up more than {LATE_US / 1000:g} ms late {count} of {lag.count} times, up to {_largest_ms(lag):.1f} ms"
-    return f"{words}: latencies have that in them; this machine is too busy; add --processes, or send from another one"
+    return f"{words}, and sent so much later: this machine is too busy; add --processes, or send from another one"
+
+
+def unstamped(recorder: Recorder, counts: Mapping[str, int]) -> str:
+    """That the system did not tell when answers arrived, in a sentence; empty where it did."""
+    answered = counts.get("ok", 0)
+    untold = answered - recorder.unread.count
+    if untold <= _UNTOLD_PART * answered:
+        return ""
+    return f"the sending machine does not tell when {untold} of {answered} answers arrived (SO_TIMESTAMPNS): their latencies count until they were read"
 
 
 def _too_late(late: Histogram) -> int:

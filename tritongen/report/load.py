@@ -67,13 +67,13 @@ def marked(row: Row, name: str) -> str:
 
 
 def _sending(result: LoadResult) -> list[str]:
-    """How far the sending side kept to its schedule; of a closed loop, which has none, how late it woke up."""
-    late, word = (result.recorder.lag, "lag") if result.plan.users else (result.recorder.late, "late")
-    if not late.count:
-        return []
-    figures = "   ".join(f"{name} {measure(late, name):.2f}" for name in ("p50", "p99", "max"))
-    missed = "" if result.plan.users else f"   {result.recorder.missed_in()} never sent"
-    return [f"  {word:<11}{figures}   ms{missed}"]
+    """How far the sending side kept to its schedule (of a closed loop, which has none, how late it woke up), and for how long it left answers unread."""
+    recorder, closed = result.recorder, result.plan.users
+    missed = "" if closed else f"   {recorder.missed_in()} never sent"
+    lines = [("lag", recorder.lag, "") if closed else ("late", recorder.late, missed), ("unread", recorder.unread, "")]
+    return [
+        f"  {word:<11}{'   '.join(f'{name} {measure(of, name):.2f}' for name in ('p50', 'p99', 'max'))}   ms{beside}" for word, of, beside in lines if of.count
+    ]
 
 
 def _table(what: str, rows: Sequence[Row]) -> list[str]:

@@ -54,7 +54,11 @@ def load_page(result: LoadResult, comparison: Comparison | None = None, found: F
             errors=[(printable(model), outcome, printable(message), count) for (model, outcome, message), count in messages],
             servers=[(printable(part.load.model), _server(part.server)) for part in result.models if part.server is not None],
             senders=[(printable(sender.name), f"{sender.cpu_s:.2f}", f"{sender.wall_s:.2f}", f"{sender.share:.0%}") for sender in result.senders],
-            late=[(name, f"{value:.3f}") for name, value in percentiles(result.recorder.late)] if result.recorder.late.count else [],
+            delays=[
+                (words, [(name, f"{value:.3f}") for name, value in percentiles(of)])
+                for words, of in (("Sent late", result.recorder.late), ("Answers that had come and were unread", result.recorder.unread))
+                if of.count
+            ],
             comparison=_compared(comparison),
             settings=[(name, _value(value)) for name, value in result.settings.items()],
             versions=[(name, printable(version)) for name, version in result.versions.items()],

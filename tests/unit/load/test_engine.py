@@ -95,7 +95,7 @@ def test_promises_that_are_none_are_refused(text):
 def recorded(latencies_ms, *, outcome="ok", stage=0, start=0.0):
     recorder = Recorder()
     for index, latency in enumerate(latencies_ms):
-        recorder.add(Key("m", "grpc", stage, outcome), start + index / 100, latency / 1000, 0.0001, "" if outcome == "ok" else "why")
+        recorder.add(Key("m", "grpc", stage, outcome), start + index / 100, latency / 1000, 0.0001, "" if outcome == "ok" else "why", latency / 10_000)
     return recorder
 
 
@@ -106,6 +106,7 @@ def test_what_processes_measured_adds_up_exactly_and_travels_whole():
     again = Recorder.from_json(one.to_json())
     for recorder in (one, again):
         assert summary(recorder.total()) == summary(both.total())
+        assert summary(recorder.unread) == summary(both.unread)
     figures = summary(both.total())
     assert (figures["count"], figures["p50"], figures["p99"], figures["max"]) == (1000, *[pytest.approx(value, rel=0.001) for value in (500, 990, 1000)])
 

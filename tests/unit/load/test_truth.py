@@ -42,6 +42,7 @@ def test_what_is_believed_depends_on_the_machine_and_on_little_else(reported_ms,
 def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
     found = truth.run(protocol, 200, 3, service_s=0.001, stalls=[(1.0, 0.3)], noise=True)
     assert found.result.counts == {"ok": len(found.logged)}
+    assert found.result.recorder.unread.count == len(found.logged)
     for percent in (50, 90, 99, 99.9):
         logged = found.logged_ms(percent)
         # benchmarks/load.py holds it within 2 % on a quiet machine.

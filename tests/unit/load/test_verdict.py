@@ -54,8 +54,10 @@ def test_samples_beyond_a_value_are_counted():
     assert [samples.beyond(value) for value in (0, 5000, 79_000, 81_000)] == [4, 2, 1, 0]
 
 
-def run(outcomes, *, slo="", late_s=0.0, late=0, seconds=10, warmup_s=0.0, message="why"):
-    """A run of ten requests a second; `outcomes` gives that of each instant, or None for one that was never sent."""
+def run(outcomes, *, slo="", late_s=0.0, late=0, seconds=10, warmup_s=0.0, message="why", untold=0):
+    """A run of ten requests a second; `outcomes` gives that of each instant, or None for one that was never sent. Of the first `untold` ones the system does
+    not tell when they were answered.
+    """
     plan = LoadPlan((ModelLoad("m", slo=parse_slo(slo) if slo else parse_slo("p99=1s")),), "http://h:1", stages=staged([Step(10, 10, seconds)], warmup_s))
     recorder, stage = Recorder(), len(plan.stages) - 1
     for index in range(seconds * 10):
@@ -63,7 +65,8 @@ def run(outcomes, *, slo="", late_s=0.0, late=0, seconds=10, warmup_s=0.0, messa
         if outcome is None:
             recorder.miss("m", stage, due)
         else:
-            recorder.add(Key("m", "http", stage, outcome), due, 0.005, late_s if index < late else 0.0, "" if outcome == "ok" else message)
+            said = "" if outcome == "ok" else message
+            recorder.add(Key("m", "http", stage, outcome), due, 0.005, late_s if index < late else 0.0, said, None if index < untold else 0.0001)
     return LoadResult(plan, recorder)
 
 
@@ -144,6 +147,17 @@ def test_what_so_few_requests_cannot_show_is_said(slo, notes):
     assert result.data()["notes"] == notes
     for written in (format_load(result), load_page(result)):
         assert ("differs from run to run by itself: send" in written, "even no error in 100" in written) == ("p99" in slo, bool(notes) and "error" in slo)
+
+
+@pytest.mark.parametrize(("untold", "said"), [(0, ""), (1, ""), (2, "when 2 of 100 answers arrived"), (100, "when 100 of 100 answers arrived")])
+def test_latencies_that_count_until_answers_were_read_are_said_to(untold, said):
+    """The first answers may come before the system began to write them down."""
+    result = run(lambda due: "ok", slo="max=20ms", untold=untold)
+    assert len(result.data()["notes"]) == bool(said)
+    for written in (format_load(result), load_page(result)):
+        assert said in written
+        assert ("unread" in written) == (untold < 100)
+    assert result.data()["unread_ms"]["count"] == 100 - untold
 
 
 @pytest.mark.parametrize("slo", ["error_rate=0.5%", "p99=20ms"])

@@ -5,10 +5,11 @@ import gc
 import random
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import pytest
-from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http_request, quiet, served, speaking, turns
+from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http_request, quiet, served, speaking, stamped_ends, turns
 
 from tritongen.client.endpoint import Access, Tls, parse_url
 from tritongen.errors import ConnectionFailed, InputError
@@ -226,16 +227,16 @@ async def _garbage(reader, writer):
 CERTIFICATE = Path(__file__).parents[2] / "localhost.pem"
 
 
-async def over_tls(scheme, handler, alpn, access):
-    """What one request over TLS comes to."""
+async def asked(scheme, handler, alpn, access, size=100_000):
+    """What two requests come to, one after another; over TLS where the scheme says so."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     if alpn:
         context.set_alpn_protocols(alpn)
-    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
+    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context if scheme.endswith("s") else None)
     pool = open_pool(parse_url(f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}"), access)
     try:
-        return [await pool.send(pool.prepare(call(100_000)), TIMEOUT_S) for _ in range(2)]
+        return [await pool.send(pool.prepare(call(size)), TIMEOUT_S) for _ in range(2)]
     finally:
         await pool.close()
         server.close()
@@ -243,19 +244,19 @@ async def over_tls(scheme, handler, alpn, access):
 
 
 @pytest.mark.parametrize(("scheme", "alpn"), [("https", []), ("https", ["http/1.1"]), ("grpcs", ["h2"])])
-def test_requests_go_over_tls(scheme, alpn):
-    answers = asyncio.run(over_tls(scheme, quiet(RIGHT[scheme.removesuffix("s")]), alpn, Access(Tls(ca=CERTIFICATE))))
+def test_requests_go_asked(scheme, alpn):
+    answers = asyncio.run(asked(scheme, quiet(RIGHT[scheme.removesuffix("s")]), alpn, Access(Tls(ca=CERTIFICATE))))
     assert [answer.outcome for answer in answers] == [Outcome.OK] * 2
 
 
 def test_grpc_needs_a_server_that_agrees_on_http2():
-    answers = asyncio.run(over_tls("grpcs", quiet(RIGHT["http"]), [], Access(Tls(ca=CERTIFICATE))))
+    answers = asyncio.run(asked("grpcs", quiet(RIGHT["http"]), [], Access(Tls(ca=CERTIFICATE))))
     assert {(answer.outcome, answer.sent, answer.error) for answer in answers} == {(Outcome.CONNECTION, False, "it does not agree on h2 by ALPN")}
 
 
 @pytest.mark.parametrize("scheme", ["https", "grpcs"])
 def test_a_certificate_that_is_not_trusted_is_told_as_such(scheme):
-    answers = asyncio.run(over_tls(scheme, quiet(RIGHT["http"]), [], Access()))
+    answers = asyncio.run(asked(scheme, quiet(RIGHT["http"]), [], Access()))
     assert {(answer.outcome, answer.status, answer.sent) for answer in answers} == {(Outcome.CONNECTION, "TLS", False)}
     assert "self-signed" in answers[0].error
 
@@ -332,3 +333,26 @@ def test_whatever_a_server_does_every_request_ends_in_time(scheme, seed):
     assert len(done) > 3, "the server did several things, some of them wrong"
     assert max(seconds for _, seconds in found) < 10
     assert [answer.outcome for answer in after] == [Outcome.OK] * 3
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc", "https", "grpcs"])
+def test_an_answer_that_is_read_late_came_when_it_was_written(scheme):
+    """Server and pool share an event loop here: while what the server wrote lies on this machine, it stands still."""
+    written = []
+
+    async def slow(reader, writer):
+        write = writer.write
+
+        def stand_still(data):
+            write(data)
+            written.append(time.perf_counter())
+            time.sleep(0.2)
+
+        writer.write = stand_still
+        await quiet(RIGHT[scheme.removesuffix("s")])(reader, writer)
+
+    with stamped_ends():
+        answers = asyncio.run(asked(scheme, slow, ["h2"] if scheme == "grpcs" else [], Access(Tls(ca=CERTIFICATE)), 4))
+    assert [answer.outcome for answer in answers] == [Outcome.OK] * 2
+    assert all(answer.unread_s > 0.15 for answer in answers)
+    assert all(min(abs(answer.received_s - instant) for instant in written) < 0.1 for answer in answers)

@@ -68,7 +68,9 @@ class Answer(NamedTuple):
         size: bytes of the answer: the HTTP body, or the gRPC message.
         error: what the server, or the connection, says about a request that is not `ok`.
         sent: False where the request certainly never reached the server.
-        sent_s, received_s: `time.perf_counter` when the request went to its connection (0 where it never did) and when the last byte of the answer was read.
+        sent_s, received_s: `time.perf_counter` when the request went to its connection (0 where it never did) and when the last byte of the answer reached this
+            machine. Of a request without an answer, when it was given up.
+        unread_s: seconds from then until the answer was read; None where the system does not tell it, and `received_s` is when it was read.
         payload: the answer itself, where it was asked for.
         headers: HTTP's headers in lower case, where the payload was asked for.
         hollow: the protocol says that all is well, and the answer names no output: it is no answer of Triton's to an inference.
@@ -81,6 +83,7 @@ class Answer(NamedTuple):
     sent: bool = True
     sent_s: float = 0.0
     received_s: float = 0.0
+    unread_s: float | None = None
     payload: bytes | None = None
     headers: Mapping[str, str] = MappingProxyType({})
     hollow: bool = False

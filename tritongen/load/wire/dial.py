@@ -10,10 +10,13 @@ import ssl
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar, cast
 
+from aiohappyeyeballs import AddrInfoType, start_connection
+
 from tritongen.client.calls import CallFailed, Status
 from tritongen.client.endpoint import Access, Endpoint, tls_context
 from tritongen.diagnostics import Diagnostic
 from tritongen.errors import InputError
+from tritongen.load.wire.stamped import StampedSocket
 
 
 class Dialled(Protocol):
@@ -57,17 +60,19 @@ class Dialer:
         self._endpoint = endpoint
         self._alpn = alpn
         self._tls = _context(endpoint, access, alpn)
-        self._address = ""
+        self._addresses: list[AddrInfoType] = []
 
-    async def connect(self, make: Callable[[], P], timeout_s: float) -> P:
+    async def connect(self, make: Callable[[StampedSocket], P], timeout_s: float) -> P:
         """A connection whose peer speaks the protocol. Raises CallFailed."""
         with _failures(timeout_s):
             return await asyncio.wait_for(self._connect(make), max(timeout_s, 0.0))
 
-    async def _connect(self, make: Callable[[], P]) -> P:
+    async def _connect(self, make: Callable[[StampedSocket], P]) -> P:
         loop, end = asyncio.get_running_loop(), self._endpoint
+        addresses = self._addresses or await loop.getaddrinfo(end.host, end.port, type=socket.SOCK_STREAM)
+        sock = await start_connection(addresses, socket_factory=lambda address: StampedSocket(*address[:3]))
         transport, made = await loop.create_connection(
-            lambda: cast(asyncio.Protocol, make()), self._address or end.host, end.port, ssl=self._tls, server_hostname=end.host if self._tls else None
+            lambda: cast(asyncio.Protocol, make(cast(StampedSocket, sock))), sock=sock, ssl=self._tls, server_hostname=end.host if self._tls else None
         )
         protocol = cast(P, made)
         found = transport.get_extra_info("ssl_object")
@@ -83,7 +88,7 @@ class Dialer:
             raise
         if failure is not None:
             raise failure
-        self._address = transport.get_extra_info("peername")[0]
+        self._addresses = [address for address in addresses if address[4][0] == transport.get_extra_info("peername")[0]]
         return protocol
 
 

@@ -15,6 +15,7 @@ from tritongen.client.endpoint import Access, Endpoint
 from tritongen.client.result import Result
 from tritongen.load.wire.answer import Answer, Outcome, Prepared, failed
 from tritongen.load.wire.pool import Owner, Wire
+from tritongen.load.wire.stamped import StampedSocket
 
 _OUTPUTS = re.compile(rb'"outputs"\s*:\s*\[\s*\{')
 """What every answer to an inference has in its JSON, which stands before all tensors: searched for, since parsing it would cost more than all the rest."""
@@ -46,15 +47,14 @@ def decode(answer: Answer) -> Result:
 class Http1Connection(asyncio.Protocol):
     """See `Connection`. The methods `on_...` are httptools' callbacks."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, sock: StampedSocket) -> None:
         self.usable, self.places = True, 0
-        self._owner = owner
+        self._owner, self._sock = owner, sock
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[CallFailed | None] = self._loop.create_future()
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._received_s = 0.0
         self._clear()
 
     def _clear(self) -> None:
@@ -95,7 +95,6 @@ class Http1Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Asyncio's."""
-        self._received_s = time.perf_counter()  # before anything else: what is done with the bytes is no part of the server's time
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -158,9 +157,10 @@ class Http1Connection(asyncio.Protocol):
 
     def _finish(self, *, alive: bool) -> None:
         """The answer is there; the connection is for the next one where it stays open."""
-        received_s, body = self._received_s, b"".join(self._body) if self._store else None
+        received_s = max(self._sock.arrived_s, self._sent_s)  # the wall's clock, which the arrival is known by, may be set meanwhile
+        body = b"".join(self._body) if self._store else None
         if self._status == 200:
-            result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, body, self._headers, not self._named)
+            result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, self._sock.unread_s, body, self._headers, not self._named)
         else:
             result = self._refusal(body or b"", received_s)
         self._settle(result)

@@ -24,6 +24,7 @@ from tritongen.load.wire.answer import Answer, Prepared, failed
 from tritongen.load.wire.frames import ErrorCode, Frame, FrameError, Kind, Setting
 from tritongen.load.wire.outbound import Outbound
 from tritongen.load.wire.pool import Owner, Wire
+from tritongen.load.wire.stamped import StampedSocket
 from tritongen.load.wire.stream import MESSAGE_HEAD, Stream
 
 _MOST_HEADER_BYTES = 65_536
@@ -70,18 +71,17 @@ class Http2Connection(asyncio.Protocol):
 
     FIRST_STREAM: ClassVar[int] = 1
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, sock: StampedSocket) -> None:
         self.usable, self.places = True, 0
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[CallFailed | None] = self._loop.create_future()
-        self._owner = owner
+        self._owner, self._sock = owner, sock
         self._reader, self._heads = frames.FrameReader(), headers.HeadReader()
         self._streams: dict[int, Stream] = {}
         self._next = self.FIRST_STREAM
         self._limit = frames.MAX_STREAM
         self._taken = 0
         self._opening: Frame | None = None
-        self._received_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio's."""
@@ -125,7 +125,6 @@ class Http2Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Asyncio's."""
-        self._received_s = time.perf_counter()  # before anything else: what is done with the bytes is no part of the server's time
         try:
             for found in self._reader.feed(data):
                 self._take(found)
@@ -233,7 +232,7 @@ class Http2Connection(asyncio.Protocol):
         """The peer has ended a stream: where it did so before it had everything, it is told that no more will come."""
         if stream.rest:
             self._out.reset(stream.number)
-        answer = stream.judge(end, self._received_s)
+        answer = stream.judge(end, self._sock.arrived_s, self._sock.unread_s)
         self._release(stream.number)
         if not stream.answer.done():
             stream.answer.set_result(answer)

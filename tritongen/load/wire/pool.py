@@ -16,6 +16,7 @@ from tritongen.client.result import Result
 from tritongen.errors import ConnectionFailed
 from tritongen.load.wire.answer import Answer, Prepared, failed
 from tritongen.load.wire.dial import Dialer, Dialled
+from tritongen.load.wire.stamped import StampedSocket
 
 OPEN_S = 10.0
 """Seconds for the first connection."""
@@ -69,7 +70,7 @@ class Wire(NamedTuple):
 
     alpn: str
     shared: bool
-    connection: Callable[[Owner], Connection]
+    connection: Callable[[Owner, StampedSocket], Connection]
     prepare: Callable[[calls.Infer, Endpoint, Access], Prepared]
     decode: Callable[[Answer], Result]
 
@@ -214,7 +215,7 @@ class Pool(Sender):
             raise _again(self._refusal)
         self._dialing += 1
         try:
-            connection = await self._dialer.connect(lambda: self._wire.connection(self), timeout_s)
+            connection = await self._dialer.connect(lambda sock: self._wire.connection(self, sock), timeout_s)
         except CallFailed as failure:
             if failure.status is not Status.DEADLINE:
                 self._refusal, self._rests_until = _again(failure), time.monotonic() + _REST_S
