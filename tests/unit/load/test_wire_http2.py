@@ -131,16 +131,29 @@ def test_a_request_waits_for_room_and_arrives_whole(window):
     assert got == [body]
 
 
-def test_more_room_may_be_given_to_open_streams_by_the_settings():
+def test_more_room_by_the_settings_is_taken_once_they_are_acknowledged():
+    """A server that judges by the acknowledged settings, as gRPC's do, resets a stream that takes the room before."""
+    seen = []
+
     async def script(peer):
         number = (await peer.until(Kind.HEADERS)).stream
-        peer.writer.write(frames.settings({Setting.INITIAL_WINDOW_SIZE: 1000, Setting.MAX_FRAME_SIZE: 20_000}))
-        await peer.until(Kind.DATA)
+        first = await peer.until(Kind.DATA)
+        peer.writer.write(frames.settings({Setting.INITIAL_WINDOW_SIZE: 100_000, Setting.MAX_FRAME_SIZE: 20_000}))
+        peer.seen.clear()
+        while not (await peer.until(Kind.DATA)).flags & frames.END_STREAM:
+            pass
+        seen.append((len(first.payload), [(found.kind, len(found.payload)) for found in peer.seen]))
         peer.writer.write(peer.answer(number))
         await peer.reader.read()
 
-    (answer,), _ = exchange(script, values={Setting.INITIAL_WINDOW_SIZE: 0})
+    async def run():
+        async with served(speaking(script, {Setting.INITIAL_WINDOW_SIZE: 1000}), "grpc") as server:
+            server.prepared = server.pool.prepare(call(10_000))
+            return await server.send(), len(server.prepared.body)
+
+    answer, size = asyncio.run(run())
     assert answer.outcome is Outcome.OK
+    assert seen == [(1000, [(Kind.SETTINGS, 0), (Kind.DATA, 20_000), (Kind.DATA, size - 21_000)])]
 
 
 def test_an_answer_before_the_request_was_read_is_an_answer_and_takes_the_rest_back():

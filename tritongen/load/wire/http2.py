@@ -195,7 +195,7 @@ class Http2Connection(asyncio.Protocol):
                 self._out.set_frame_size(value)
             elif key == Setting.MAX_CONCURRENT_STREAMS:
                 self._limit = value
-        self._out.write(frames.frame(Kind.SETTINGS, frames.ACK, 0))
+        self._out.acknowledge()
         self._recount()
         if not self.ready.done():
             self.ready.set_result(None)

@@ -48,19 +48,23 @@ class Outbound:
         self._pump()
 
     def resize(self, window: int, streams: list[Stream]) -> None:
-        """The peer's streams have another window from the start, those that are open too. Raises FrameError."""
+        """The peer's streams have another window from the start, those that are open too; see `acknowledge`. Raises FrameError."""
         if window > frames.MAX_WINDOW:
             raise FrameError(f"a window of {window} bytes")
         for stream in streams:
             stream.window += window - self.stream_window
         self.stream_window = window
-        self._pump()
 
     def set_frame_size(self, size: int) -> None:
-        """The peer takes frames of this size. Raises FrameError."""
+        """The peer takes frames of this size; see `acknowledge`. Raises FrameError."""
         if not frames.MAX_FRAME_SIZE <= size < 2**24:
             raise FrameError(f"frames of {size} bytes")
         self._frame_size = size
+
+    def acknowledge(self) -> None:
+        """The peer's settings hold from here on. Only what comes after this word may use them: gRPC's servers judge by it, and reset a stream that is early."""
+        self.write(frames.frame(Kind.SETTINGS, frames.ACK, 0))
+        self._pump()
 
     def write(self, *pieces: bytes | memoryview) -> None:
         """Frames that need no room."""
