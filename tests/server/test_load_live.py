@@ -39,6 +39,7 @@ def test_an_open_loop_sends_what_is_due_and_reports_both_sides(server, tmp_path,
     assert ("NOT VALID" in done.out) == (done.code == 1)
 
 
+@pytest.mark.system
 def test_a_report_and_an_earlier_result_beside_this_one(server, tritongen, tmp_path):
     earlier, page = tmp_path / "earlier.json", tmp_path / "report.html"
     arguments = ["load", "linear", "-u", server.grpc_url, "--warmup", "0", "--metrics-url", server.metrics_url]

@@ -72,6 +72,7 @@ class Mixed(TritonGrpcUser):
 """
 
 
+@pytest.mark.system
 def test_one_class_of_users_mixes_models_by_their_parts(server, locust):
     ran = locust(MIXED, "-u", 4, "-r", 4, "--host", server.grpc_url, enough=100, rows=2).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said
@@ -101,6 +102,7 @@ class Talker(TritonGrpcUser):
 """
 
 
+@pytest.mark.system
 def test_the_requests_of_a_sequence_are_counted(server, locust):
     ran = locust(SEQUENCES, "-u", 2, "-r", 2, "--host", server.grpc_url, enough=5, rows=3).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said
@@ -144,13 +146,14 @@ class Slow({user}):
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("protocol", "user", "end"),
     [
         ("grpc", "TritonGrpcUser", signal.SIGTERM),
-        pytest.param("grpc", "TritonGrpcUser", signal.SIGINT, marks=pytest.mark.system),
-        pytest.param("grpc", "TritonGrpcUser", None, marks=pytest.mark.system),
-        pytest.param("http", "TritonHttpUser", signal.SIGTERM, marks=pytest.mark.system),
+        ("grpc", "TritonGrpcUser", signal.SIGINT),
+        ("grpc", "TritonGrpcUser", None),
+        ("http", "TritonHttpUser", signal.SIGTERM),
     ],
 )
 def test_the_process_ends_though_requests_are_under_way(locust, tmp_path, protocol, user, end):
@@ -181,6 +184,7 @@ class Leaving(TritonGrpcUser):
 """
 
 
+@pytest.mark.system
 def test_answers_that_are_under_way_at_the_end_are_waited_for(locust, tmp_path):
     with known_server(tmp_path, service_s=0.3) as slow:
         ran = locust(LEAVING, "-u", 1, "-t", f"{LONGEST_S}s", "--stop-timeout", LONGEST_S, "--host", slow.urls["grpc"]).wait(LONGEST_S + SOON_S)
@@ -213,6 +217,7 @@ class Quick({user}):
 """
 
 
+@pytest.mark.system
 def test_payloads_of_ones_own_are_made_before_the_first_request(server, locust):
     body = 'inputs = lambda self: print("made") or {"x": np.random.default_rng(0).standard_normal((2, 64)).astype(np.float32)}; pool = 3'
     ran = locust(QUICK.format(before="", user="TritonGrpcUser", body=body), "-u", 3, "-r", 3, "--host", server.grpc_url, enough=30).wait(LONGEST_S + SOON_S)
@@ -258,6 +263,7 @@ class Own(Mixin, TritonGrpcUser):
 """
 
 
+@pytest.mark.system
 def test_on_start_and_on_stop_may_be_overridden_without_super(server, locust):
     ran = locust(OWN, "-u", 2, "-r", 2, "--host", server.grpc_url, enough=30).wait(LONGEST_S + SOON_S)
     assert ran.code == 0, ran.said
@@ -333,6 +339,7 @@ for kind, host, values in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.system
 def test_each_kind_of_refusal_says_what_is_wrong_and_what_to_do(server, tmp_path):
     grpc, http = server.grpc_url, server.http_url
     cases = [
@@ -407,7 +414,8 @@ else:
 """
 
 
-@pytest.mark.parametrize("protocol", ["grpc", pytest.param("http", marks=pytest.mark.system)])
+@pytest.mark.system
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_requests_that_would_wait_for_one_another_are_found(tmp_path, protocol):
     said = library(BLOCKED[protocol] + CHECK, tmp_path, protocol)
     assert said.startswith("requests block the event loop")
@@ -454,6 +462,7 @@ print(time.monotonic() - begin > 0.4)
 """
 
 
+@pytest.mark.system
 def test_the_run_time_has_nothing_of_the_import_of_locustfiles_in_it(tmp_path):
     """Locust sets the timer of --run-time when it has imported them, and on a busy machine that takes longer than a short run."""
     assert library("import locust\n" + IMPORTED, tmp_path) == "True\n"

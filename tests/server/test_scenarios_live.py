@@ -11,7 +11,7 @@ from PIL import Image
 
 import tritongen as package
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.system]
 
 SPEC = """\
 version: 1

@@ -65,6 +65,7 @@ def ended(run):
     return process.returncode, said, json.loads((folder / "out.json").read_text())
 
 
+@pytest.mark.system
 def test_ctrl_c_a_server_that_dies_and_a_rate_that_cannot_be_made(load, tmp_path):
     (tmp_path / "dies").mkdir()
     (tmp_path / "stays").mkdir()
@@ -152,6 +153,7 @@ def faulty_server():
         thread.join()
 
 
+@pytest.mark.system
 def test_settings_for_other_load_tests_of_locusts_do_not_reach_ours(tmp_path):
     """Locust reads them from the current folder, from the user's, and from variables; paths that people give are still those of the current folder."""
     for place, text in (("locust.conf", "run-time = 1ms\ntags = other\n"), ("home/.locust.conf", "csv = home\nprocesses = 3\n"), ("data.txt", "0.1\n0.2\n")):
@@ -168,6 +170,7 @@ def test_settings_for_other_load_tests_of_locusts_do_not_reach_ours(tmp_path):
     assert not list(tmp_path.glob("**/*.csv"))
 
 
+@pytest.mark.system
 def test_a_rate_that_no_machine_makes_ends_on_time_with_what_could_be_sent(tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
         stages = (Stage(3, 1_000_000, 1_000_000, "too much"),)
@@ -178,6 +181,7 @@ def test_a_rate_that_no_machine_makes_ends_on_time_with_what_could_be_sent(tmp_p
     assert "of the requests that were due were sent, which is less than 95%" in " ".join(result.invalid)
 
 
+@pytest.mark.system
 def test_a_current_folder_that_was_removed_is_in_nobodys_way(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     with known_server(tmp_path, service_s=0.0) as server:
@@ -187,6 +191,7 @@ def test_a_current_folder_that_was_removed_is_in_nobodys_way(tmp_path, monkeypat
         assert run_load(LoadPlan((ModelLoad(MODEL),), server.urls["http"], stages=stages, arrivals="constant", pool=1)).counts == {"ok": 4}
 
 
+@pytest.mark.system
 def test_what_is_killed_takes_its_senders_and_its_folder_along(load, tmp_path):
     with known_server(tmp_path, service_s=0.0) as server:
         process, folder = begun(load("killed", server.urls["http"], "--rate", 50, "--duration", "600s"))

@@ -38,7 +38,7 @@ def test_what_is_believed_depends_on_the_machine_and_on_little_else(reported_ms,
     assert truth.believable(reported_ms, logged_ms, noise_ms) == believable
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("protocol", [pytest.param("http", marks=pytest.mark.system), "grpc"])
 def test_the_tail_is_what_the_servers_log_gives_and_a_pause_is_seen(protocol):
     found = truth.run(protocol, 200, 3, service_s=0.001, stalls=[(1.0, 0.3)], noise=True)
     assert found.result.counts == {"ok": len(found.logged)}
