@@ -33,6 +33,7 @@ def test_an_open_loop_sends_what_is_due_and_reports_both_sides(server, tmp_path,
     assert data["slo"]["kept"] is data["valid"]
     assert data["slo"]["missed"] == []
     assert data["models"][0]["server"]["inferences"] == pytest.approx(2 * data["requests"]["ok"], rel=0.25)
+    assert "pending requests" in data["models"][0]["server"]["gauges"]  # the server's address alone stands for its page
     assert data["latency_ms"]["p50"] > 0
     assert "requests/s sent of" in done.out
     assert done.code in (0, 1)  # a machine that is too busy makes a run invalid, which the report says

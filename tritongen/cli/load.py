@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option("--slo", help="What must be kept, such as p99=20ms,error_rate=0.1%. Exit code 1 where it is not. Default: what the spec promises.")
 @click.option("--deadline", help="When a request is given up, from its scheduled instant. Default: 10s.")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of arrivals, random inputs and the order of files. Default: 0.")
-@click.option("--metrics-url", callback=metrics_page, help="The server's metrics page. Default: port 8002 of its host.")
+@click.option("--metrics-url", callback=metrics_page, help="The server's metrics page (default: /metrics on port 8002 of its host).")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is printed.")
 @click.option("-o", "--output", type=OutputPath(), help="File to write the result to, as JSON (docs/load_result.schema.json).")
 @click.option("--html", type=OutputPath(), help="File to write a report with charts to, which needs no network.")

@@ -44,7 +44,7 @@ def not_empty(_context: click.Context, option: click.Parameter, text: str | None
 
 
 def metrics_page(context: click.Context, option: click.Parameter, given: str | None) -> str:
-    """The address of a metrics page, as it was given; empty where none was. Raises UsageError for what is none."""
+    """The address of a metrics page, which Triton has at `/metrics` where it names no page; empty where none was given. Raises UsageError for what is none."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url
 
@@ -55,7 +55,7 @@ def metrics_page(context: click.Context, option: click.Parameter, given: str | N
         raise click.UsageError(f"--metrics-url {url[:100]!r} is no address: write one such as http://host:8002/metrics") from None
     if parts is not None and not (parts.scheme in ("http", "https") and parts.host):
         raise click.UsageError(f"--metrics-url {url[:100]!r} does not say over what and where: write one such as http://host:8002/metrics")
-    return url
+    return str(parts._replace(path="/metrics")) if parts is not None and parts.path in (None, "/") else url
 
 
 def shapes(entries: Sequence[str]) -> dict[str, Any] | None:

@@ -161,8 +161,15 @@ def _server(part: ModelResult, title: str) -> list[str]:
     if server.cache_hits or server.cache_misses:
         lines.append(f"             response cache: {server.cache_hits} hits, {server.cache_misses} misses")
     for name, value in server.gauges.items():
-        lines.append(f"             largest {name}: {number(value)}")
+        lines.append(f"             largest {printable(name)}: {gauge(name, value)}")
     return lines
+
+
+def gauge(name: str, value: float) -> str:
+    """A gauge of the metrics page as people read it: a GPU's use is given as a part, and its memory in bytes."""
+    if name.startswith("GPU ") and name.endswith(" use"):
+        return f"{value:.0%}"
+    return f"{value / 2**30:.2f} GiB" if name.startswith("GPU ") and name.endswith(" memory") else number(value)
 
 
 def counted(part: ModelResult, server: ServerSide) -> str:

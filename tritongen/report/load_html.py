@@ -12,8 +12,7 @@ from tritongen.load.model_result import percentiles
 from tritongen.load.result import LoadResult
 from tritongen.load.serverside import ServerSide
 from tritongen.load.verdict import FEWEST_BEYOND
-from tritongen.report.charts import number
-from tritongen.report.load import described_loop, formatted_change, formatted_figure, promised, unanswered, verdict
+from tritongen.report.load import described_loop, formatted_change, formatted_figure, gauge, promised, unanswered, verdict
 from tritongen.report.load_charts import figures
 from tritongen.report.load_rows import MEASURES, Row, model_rows, stage_rows, whole_row
 from tritongen.report.load_search import described_search
@@ -103,7 +102,7 @@ def _server(server: ServerSide) -> list[tuple[str, str]]:
     return [
         *((name, f"{count:,}") for name, count in counted.items()),
         ("from", f"{server.window.begin_s:.1f} to {server.window.end_s:.1f} s of the run{'' if server.window.whole else ', its last answer'}"),
-        *((f"largest {printable(name)}", number(value)) for name, value in server.gauges.items()),
+        *((f"largest {printable(name)}", gauge(name, value)) for name, value in server.gauges.items()),
     ]
 
 

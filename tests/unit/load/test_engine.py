@@ -186,11 +186,14 @@ def test_gauges_of_the_metrics_page():
 
 
 def test_the_report_says_the_verdict_and_where_the_time_goes():
-    server = ServerSide(1000, 0, 1000, 250, {"queue": 1.0, "compute_input": 0.1, "compute_infer": 3.0, "compute_output": 0.1}, {4: 250})
+    gauges = {"pending requests": 1500, "GPU GPU-1 use": 0.987, "GPU GPU-1 memory": 2_078_277_632}
+    server = ServerSide(1000, 0, 1000, 250, {"queue": 1.0, "compute_input": 0.1, "compute_infer": 3.0, "compute_output": 0.1}, {4: 250}, gauges=gauges)
     text = format_load(result(recorded([5] * 1000), servers={"m": server}))
     assert "open loop, 100.0 requests/s sent of 100.0 that were due" in text
     assert "average batch 4.00 rows, of 4.00 requests" in text
     assert "The model itself takes most of it" in text
+    for words in ("largest pending requests: 1,500", "largest GPU GPU-1 use: 99%", "largest GPU GPU-1 memory: 1.94 GiB"):
+        assert words in text
     assert "SLO kept" in text
     data = result(recorded([5] * 1000), servers={"m": server}).data()
     assert (data["schema"], data["valid"], data["slo"]["kept"], data["models"][0]["server"]["average_batch"]) == (1, True, True, 4.0)

@@ -67,7 +67,7 @@ def test_every_part_of_a_result_is_there():
         "Settings",
         "Versions",
         "SLO kept",
-        "12,000,000,000",
+        "11.18 GiB",
         "deadline_s",
         "2.51.0",
     ):
