@@ -244,7 +244,7 @@ async def asked(scheme, handler, alpn, access, size=100_000):
 
 
 @pytest.mark.parametrize(("scheme", "alpn"), [("https", []), ("https", ["http/1.1"]), ("grpcs", ["h2"])])
-def test_requests_go_asked(scheme, alpn):
+def test_requests_go_over_tls(scheme, alpn):
     answers = asyncio.run(asked(scheme, quiet(RIGHT[scheme.removesuffix("s")]), alpn, Access(Tls(ca=CERTIFICATE))))
     assert [answer.outcome for answer in answers] == [Outcome.OK] * 2
 
@@ -356,3 +356,18 @@ def test_an_answer_that_is_read_late_came_when_it_was_written(scheme):
     assert [answer.outcome for answer in answers] == [Outcome.OK] * 2
     assert all(answer.unread_s > 0.15 for answer in answers)
     assert all(min(abs(answer.received_s - instant) for instant in written) < 0.1 for answer in answers)
+
+
+def test_an_answer_takes_its_time_though_the_clock_is_set_meanwhile(scheme, monkeypatch):
+    """Stamps are of the wall's clock: when that was set an hour forward, they are from before the request."""
+
+    async def run():
+        async with served(RIGHT[scheme], scheme) as server:
+            return [await server.send() for _ in range(3)]
+
+    wall = time.time_ns
+    with stamped_ends():
+        monkeypatch.setattr(time, "time_ns", lambda: wall() + 3600 * 10**9)
+        answers = asyncio.run(run())
+    assert [answer.unread_s for answer in answers] == [None] * 3
+    assert all(answer.received_s > answer.sent_s for answer in answers)

@@ -157,10 +157,10 @@ class Http1Connection(asyncio.Protocol):
 
     def _finish(self, *, alive: bool) -> None:
         """The answer is there; the connection is for the next one where it stays open."""
-        received_s = max(self._sock.arrived_s, self._sent_s)  # the wall's clock, which the arrival is known by, may be set meanwhile
+        received_s, unread_s = self._sock.arrival(self._sent_s)
         body = b"".join(self._body) if self._store else None
         if self._status == 200:
-            result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, self._sock.unread_s, body, self._headers, not self._named)
+            result = Answer(Outcome.OK, "200", self._size, "", True, self._sent_s, received_s, unread_s, body, self._headers, not self._named)
         else:
             result = self._refusal(body or b"", received_s)
         self._settle(result)

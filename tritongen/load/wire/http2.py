@@ -232,7 +232,7 @@ class Http2Connection(asyncio.Protocol):
         """The peer has ended a stream: where it did so before it had everything, it is told that no more will come."""
         if stream.rest:
             self._out.reset(stream.number)
-        answer = stream.judge(end, self._sock.arrived_s, self._sock.unread_s)
+        answer = stream.judge(end, *self._sock.arrival(stream.sent_s))
         self._release(stream.number)
         if not stream.answer.done():
             stream.answer.set_result(answer)

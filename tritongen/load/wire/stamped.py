@@ -48,6 +48,15 @@ class StampedSocket(socket.socket):
         self._note(told)
         return size
 
+    def arrival(self, sent_s: float) -> tuple[float, float | None]:
+        """`arrived_s` and `unread_s` of the answer to a request that was sent at `sent_s` of `time.perf_counter`.
+
+        An answer that came before its request did not: the wall's clock was set while it lay here, and only the reading is sure, as where nothing is told.
+        """
+        if self.unread_s is not None and self.arrived_s < sent_s:
+            return self.arrived_s + self.unread_s, None
+        return self.arrived_s, self.unread_s
+
     def _note(self, told: Iterable[tuple[int, int, bytes]]) -> None:
         # The stamp is of the wall's clock, which may be set: what counts is how long ago it was. That clock is read first, so that what comes between the two
         # makes the answer later, and never earlier than it was.

@@ -58,9 +58,8 @@ class Stream:
         if self.kept is not None:
             self.kept.append(data)
 
-    def judge(self, end: Head, arrived_s: float, unread_s: float | None) -> Answer:
+    def judge(self, end: Head, received_s: float, unread_s: float | None) -> Answer:
         """What the call came to, when its stream has ended with `end`, which arrived then and waited so long to be read."""
-        received_s = max(arrived_s, self.sent_s)  # the wall's clock, which the arrival is known by, may be set meanwhile
         if end.status != 0 or self.http != 200:
             return failed(self._failure(end), size=self.size, sent_s=self.sent_s, received_s=received_s)
         length = int.from_bytes(self.begin[1:MESSAGE_HEAD], "big")
