@@ -1,6 +1,7 @@
 """What holds for load tests' senders over both protocols: limits, order, loss, endings, garbage."""
 
 import asyncio
+import contextlib
 import gc
 import random
 import socket
@@ -15,6 +16,7 @@ from tritongen.client.endpoint import Access, Tls, parse_url
 from tritongen.errors import ConnectionFailed, InputError
 from tritongen.load.wire import Outcome, frames, open_pool
 
+_TCP = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
 RIGHT = {"http": answering(http_answer(), last=True), "grpc": speaking(answer_all)}
 
 
@@ -371,3 +373,25 @@ def test_an_answer_takes_its_time_though_the_clock_is_set_meanwhile(scheme, monk
         answers = asyncio.run(run())
     assert [answer.unread_s for answer in answers] == [None] * 3
     assert all(answer.received_s > answer.sent_s for answer in answers)
+
+
+def test_an_address_that_says_nothing_does_not_keep_a_host_from_being_reached(scheme, monkeypatch):
+    """Linux drops who knocks at a full queue, as a route that leads nowhere does."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port, *_, **__: [(*_TCP, "", (address, port)) for address in ("127.0.0.1", "127.0.0.2")])
+
+    async def run():
+        server = await asyncio.start_server(quiet(RIGHT[scheme]), "127.0.0.2", 0)
+        port = server.sockets[0].getsockname()[1]
+        with contextlib.ExitStack() as open_sockets:
+            deaf = open_sockets.enter_context(socket.create_server(("127.0.0.1", port), backlog=0))
+            for _ in range(4):
+                knocking = open_sockets.enter_context(socket.socket())
+                knocking.setblocking(False)
+                knocking.connect_ex(deaf.getsockname())
+            async with open_pool(parse_url(f"{scheme}://both.test:{port}")) as pool:
+                answer = await pool.send(pool.prepare(call()), TIMEOUT_S)
+        server.close()
+        await turns()
+        return answer
+
+    assert asyncio.run(run()).outcome == Outcome.OK

@@ -48,6 +48,9 @@ UNACKNOWLEDGED_MS = 20_000
 """Milliseconds after which Linux gives up a connection whose data is not acknowledged, as the service client does: else a host that vanished takes requests for
 a quarter of an hour."""
 
+_NEXT_ADDRESS_S = 0.25
+"""Seconds after which a host's next address is tried, beside one that says nothing (RFC 8305, section 8): IPv6 often leads nowhere."""
+
 
 class Dialer:
     """Connects to one server.
@@ -70,7 +73,7 @@ class Dialer:
     async def _connect(self, make: Callable[[StampedSocket], P]) -> P:
         loop, end = asyncio.get_running_loop(), self._endpoint
         addresses = self._addresses or await loop.getaddrinfo(end.host, end.port, type=socket.SOCK_STREAM)
-        sock = await start_connection(addresses, socket_factory=lambda address: StampedSocket(*address[:3]))
+        sock = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_S, socket_factory=lambda address: StampedSocket(*address[:3]))
         transport, made = await loop.create_connection(
             lambda: cast(asyncio.Protocol, make(cast(StampedSocket, sock))), sock=sock, ssl=self._tls, server_hostname=end.host if self._tls else None
         )
