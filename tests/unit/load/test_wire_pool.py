@@ -7,8 +7,10 @@ import random
 import socket
 import ssl
 import time
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from wire_peers import TIMEOUT_S, answer_all, answering, call, http_answer, http_request, quiet, served, speaking, stamped_ends, turns
 
@@ -229,20 +231,27 @@ async def _garbage(reader, writer):
 CERTIFICATE = Path(__file__).parents[2] / "localhost.pem"
 
 
-async def asked(scheme, handler, alpn, access, size=100_000):
-    """What two requests come to, one after another; over TLS where the scheme says so."""
+@contextlib.asynccontextmanager
+async def listening(scheme, handler, alpn, access=None):
+    """A pool for a server that runs `handler` for each connection; over TLS where the scheme says so."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     if alpn:
         context.set_alpn_protocols(alpn)
     server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context if scheme.endswith("s") else None)
-    pool = open_pool(parse_url(f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}"), access)
+    pool = open_pool(parse_url(f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}"), access or Access(Tls(ca=CERTIFICATE)))
     try:
-        return [await pool.send(pool.prepare(call(size)), TIMEOUT_S) for _ in range(2)]
+        yield pool
     finally:
         await pool.close()
         server.close()
         await turns()
+
+
+async def asked(scheme, handler, alpn, access, size=100_000):
+    """What two requests come to, one after another; over TLS where the scheme says so."""
+    async with listening(scheme, handler, alpn, access) as pool:
+        return [await pool.send(pool.prepare(call(size)), TIMEOUT_S) for _ in range(2)]
 
 
 @pytest.mark.parametrize(("scheme", "alpn"), [("https", []), ("https", ["http/1.1"]), ("grpcs", ["h2"])])
@@ -395,3 +404,34 @@ def test_an_address_that_says_nothing_does_not_keep_a_host_from_being_reached(sc
         return answer
 
     assert asyncio.run(run()).outcome == Outcome.OK
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_http_requests_that_a_slow_server_makes_wait_take_little_memory_and_arrive_whole(scheme):
+    """Over gRPC what is under way is bounded by the room that the server gives."""
+    size, count, taken = 2_000_000, 6, []
+    begin = asyncio.Event()
+
+    async def slow(reader, writer):
+        await begin.wait()
+        taken.append(await http_request(reader))
+        writer.write(http_answer())
+
+    async def run():
+        async with listening(scheme, quiet(slow), []) as pool:
+            prepared = pool.prepare(call(size))
+            tracemalloc.start()
+            try:
+                sends = [asyncio.ensure_future(pool.send(prepared, TIMEOUT_S)) for _ in range(count)]
+                await turns(100)
+                held = tracemalloc.get_traced_memory()[0]
+            finally:
+                tracemalloc.stop()
+            begin.set()
+            return held, [answer.outcome for answer in await asyncio.gather(*sends)]
+
+    held, outcomes = asyncio.run(run())
+    assert outcomes == [Outcome.OK] * count
+    assert held < size * 4
+    assert len(taken) == count
+    assert all(body.endswith(np.arange(size, dtype=np.float32).tobytes()) for body in taken)

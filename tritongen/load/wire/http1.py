@@ -23,6 +23,8 @@ _SPLIT = 32
 """Bytes at the end of a piece in which the words may begin that the next one goes on with."""
 _MOST_ERROR_BYTES = 65_536
 """Bytes of an error's body that are kept for its text."""
+_PIECE = 262_144
+"""Bytes of a request that are handed over at once. What the system does not take is copied, and a server that is too slow has a thousand requests waiting."""
 
 
 def prepare(call: calls.Infer, endpoint: Endpoint, access: Access) -> Prepared:
@@ -55,6 +57,7 @@ class Http1Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._paused = False
         self._clear()
 
     def _clear(self) -> None:
@@ -65,6 +68,7 @@ class Http1Connection(asyncio.Protocol):
         self._named, self._searched = False, b""
         self._headers: dict[str, str] = {}
         self._sent_s = 0.0
+        self._rest = memoryview(b"")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio's."""
@@ -80,7 +84,8 @@ class Http1Connection(asyncio.Protocol):
         self._answer, self._keep = answer, keep
         self._timer = self._loop.call_later(timeout_s, self._expire)
         self._sent_s = time.perf_counter()
-        self._transport.write(prepared.head)
+        self._rest = memoryview(prepared.head)
+        self._write()
         return answer
 
     def cancel(self, answer: asyncio.Future[Answer]) -> None:
@@ -93,6 +98,21 @@ class Http1Connection(asyncio.Protocol):
         self._retire()
         self._settle(failed(reason, size=self._size, sent_s=self._sent_s, received_s=time.perf_counter()))
 
+    def pause_writing(self) -> None:
+        """Asyncio's."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Asyncio's."""
+        self._paused = False
+        self._write()
+
+    def _write(self) -> None:
+        """Send what there is room for; the rest follows."""
+        while self._rest and not self._paused and not self._transport.is_closing():
+            piece, self._rest = self._rest[:_PIECE], self._rest[_PIECE:]
+            self._transport.write(piece)
+
     def data_received(self, data: bytes) -> None:
         """Asyncio's."""
         try:
@@ -104,7 +124,7 @@ class Http1Connection(asyncio.Protocol):
             self.close(CallFailed(Status.STRANGER, "", "it answers what was not asked", own=False))
         elif self._complete:
             # A peer that answers before it has read the request may never read on.
-            self._finish(alive=self._alive and not self._spoiled and not self._transport.get_write_buffer_size())
+            self._finish(alive=self._alive and not self._spoiled and not self._rest and not self._transport.get_write_buffer_size())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio's."""
