@@ -12,7 +12,7 @@ import click
 from tritongen import __version__
 from tritongen.cli.load_live import LiveLine
 from tritongen.cli.load_machines import MachineOptions, machine_options
-from tritongen.cli.load_options import metrics_page, microseconds, not_empty, read, shapes
+from tritongen.cli.load_options import given, metrics_page, microseconds, not_empty, read, shapes
 from tritongen.cli.load_output import LoadOutput
 from tritongen.cli.options import SPEC, AccessOptions, OutputPath, access_options
 
@@ -100,23 +100,25 @@ def command(
         raise click.UsageError("--find-max searches an open loop's rate; --users and --stages say another thing")
     if sum(option is not None for option in (rate, users, stages)) > 1:
         raise click.UsageError("--rate, --users and --stages exclude one another: a run is an open loop of one rate, a closed loop, or stages")
-    given = {
-        "rate": read("parse_rate", rate),
-        "users": users,
-        "stages": read("parse_steps", stages),
-        "duration_us": microseconds(duration, "--duration"),
-        "warmup_us": microseconds(warmup, "--warmup", zero=True),
-        "arrivals": read("parse_arrivals", arrivals),
-        "batch_mix": read("parse_batch_mix", batch_mix),
-        "shape_mix": shapes(shape_mix),
-        "data": data,
-        "pool": pool,
-        "slo": read("parse_slo", slo),
-        "deadline_us": microseconds(deadline, "--deadline"),
-        "seed": seed,
-    }
+    options = given(
+        {
+            "rate": lambda: read("parse_rate", rate),
+            "users": lambda: users,
+            "stages": lambda: read("parse_steps", stages),
+            "duration_us": lambda: microseconds(duration, "--duration"),
+            "warmup_us": lambda: microseconds(warmup, "--warmup", zero=True),
+            "arrivals": lambda: read("parse_arrivals", arrivals),
+            "batch_mix": lambda: read("parse_batch_mix", batch_mix),
+            "shape_mix": lambda: shapes(shape_mix),
+            "data": lambda: data,
+            "pool": lambda: pool,
+            "slo": lambda: read("parse_slo", slo),
+            "deadline_us": lambda: microseconds(deadline, "--deadline"),
+            "seed": lambda: seed,
+        }
+    )
     served = _Served(where.machines, access.for_load(), metrics_url)
-    plan = _plan(target, scenario or "", model or "", url or "", {name: value for name, value in given.items() if value is not None}, find_max=find_max)
+    plan = _plan(target, scenario or "", model or "", url or "", options, find_max=find_max)
     outputs = LoadOutput.prepare(form, output, html, compare)
     where.announce()
     if find_max:

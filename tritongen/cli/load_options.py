@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
+
+from tritongen.diagnostics import Diagnostic
+from tritongen.errors import InputError
+
+
+def given(readers: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What each reader makes of its option, without the options that were not given. Raises InputError with what is wrong with all of them."""
+    values: dict[str, Any] = {}
+    problems: list[Diagnostic] = []
+    for name, reader in readers.items():
+        try:
+            values[name] = reader()
+        except InputError as error:
+            problems.extend(error.diagnostics)
+    if problems:
+        raise InputError(problems)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def read(parser: str, text: str | None) -> Any:
@@ -19,7 +37,8 @@ def read(parser: str, text: str | None) -> Any:
 
 
 def microseconds(text: str | None, option: str, *, zero: bool = False) -> int | None:
-    """A length of time; None for one that was not given. Raises UsageError for what is none, for 0 unless it is a `zero` too, and for what is too long."""
+    """A length of time; None for one that was not given. Raises InputError (TG420) for what is none or too long, and for 0 unless it is a `zero` too."""
+    from tritongen.load.plan import problem
     from tritongen.spec.traffic import too_long
     from tritongen.spec.units import parse_duration
 
@@ -28,11 +47,11 @@ def microseconds(text: str | None, option: str, *, zero: bool = False) -> int | 
     try:
         length = 0 if text == "0" else parse_duration(text)
     except ValueError as error:
-        raise click.UsageError(f"{option}: {error}") from error
+        raise problem(f"{option}: {error}", "write a length of time such as 30s") from error
     if not length and not zero:
-        raise click.UsageError(f"{option}: it must be above 0")
+        raise problem(f"{option}: it must be above 0", "write a length of time such as 30s")
     if wrong := too_long(length / 1e6, "it"):
-        raise click.UsageError(f"{option}: {wrong}")
+        raise problem(f"{option}: {wrong}", "write a shorter one")
     return length
 
 
@@ -59,13 +78,15 @@ def metrics_page(context: click.Context, option: click.Parameter, given: str | N
 
 
 def shapes(entries: Sequence[str]) -> dict[str, Any] | None:
-    """The mix of each input's sizes, by its name; None without any. Raises UsageError, and InputError (TG420)."""
-    mixes = {}
+    """The mix of each input's sizes, by its name; None without any. Raises InputError (TG420)."""
+    from tritongen.load.plan import problem
+
+    texts: dict[str, str] = {}
     for entry in entries:
         name, _, text = (part.strip() for part in entry.partition("="))
         if not name or not text:
-            raise click.UsageError(f"--shape-mix {entry!r}: write NAME=3x48x320, or NAME=3x48x320:70%,3x48x640:30%")
-        if name in mixes:
-            raise click.UsageError(f"--shape-mix names the input {name!r} twice: write its sizes in one, {name}=3x48x320:70%,3x48x640:30%")
-        mixes[name] = read("parse_shape_mix", text)
-    return mixes or None
+            raise problem(f"--shape-mix {entry!r} is not of an input", "write NAME=3x48x320, or NAME=3x48x320:70%,3x48x640:30%")
+        if name in texts:
+            raise problem(f"--shape-mix names the input {name!r} twice", f"write its sizes in one, {name}=3x48x320:70%,3x48x640:30%")
+        texts[name] = text
+    return given({name: functools.partial(read, "parse_shape_mix", text) for name, text in texts.items()}) or None

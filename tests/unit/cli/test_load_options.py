@@ -43,3 +43,11 @@ def test_it_is_refused(tritongen, arguments, words):
     done = tritongen(*NOBODY, *arguments)
     assert (done.code, words in done.err) == (2, True), done.err
     assert "Traceback" not in done.err
+
+
+def test_everything_that_is_wrong_is_said_at_once(tritongen):
+    wrong = ["--rate", "-3", "--duration", "soon", "--warmup", "10000h", "--deadline", 0, "--slo", "p99", "--shape-mix", "x=3xx4", "--shape-mix", "y=?"]
+    said = tritongen(*NOBODY, *wrong).err
+    assert said.count("error TG420") == 7, said
+    for words in ("'-3' is no rate", "--duration: ", "--warmup: ", "--deadline: it must be above 0", "'p99' is no part of an SLO", "'3xx4' is no shape", "'?'"):
+        assert words in said
