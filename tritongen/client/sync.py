@@ -16,7 +16,6 @@ from tritongen.client.arguments import bound_to, check_requests, check_window, m
 from tritongen.client.calls import CallFailed
 from tritongen.client.control import control
 from tritongen.client.core import Core, Settings
-from tritongen.client.crew import Crew
 from tritongen.client.endpoint import Tls, make_access, parse_urls
 from tritongen.client.flow import Flow, Transport, run
 from tritongen.client.health import Health, health, holds, wait_ready
@@ -27,6 +26,7 @@ from tritongen.client.requests import Cast
 from tritongen.client.result import Result
 from tritongen.client.sequence import SequenceState, Step
 from tritongen.client.streaming import answer_of, open_stream, reopen_stream
+from tritongen.client.thread_pool import ThreadPool
 from tritongen.errors import TritongenError
 
 T = TypeVar("T")
@@ -258,7 +258,7 @@ class Client:
 
     def _many(self, model: str, requests: Iterator[Mapping[str, object]], limit: int, options: Options, tensors: Mapping[str, object]) -> Iterator[Result]:
         waiting: deque[Future[Result]] = deque()
-        crew = Crew[Result](limit, "tritongen-many")
+        pool = ThreadPool[Result](limit, "tritongen-many")
         send = partial(self._one_of_many, model, options, limit)
         try:
             while True:
@@ -271,13 +271,13 @@ class Client:
                         yield waiting.popleft().result()
                     raise
                 # In the caller's context, so that spans have their parent.
-                waiting.append(crew.submit(partial(contextvars.copy_context().run, send, inputs, tensors)))
+                waiting.append(pool.submit(partial(contextvars.copy_context().run, send, inputs, tensors)))
                 while waiting and (len(waiting) >= limit or waiting[0].done()):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            crew.dismiss()
+            pool.shutdown()
 
     def _one_of_many(self, model: str, options: Options, limit: int, inputs: Mapping[str, object], tensors: Mapping[str, object]) -> Result:
         """A request while up to `limit` are under way; `tensors` go with each."""

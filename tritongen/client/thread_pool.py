@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Crew(Generic[T]):
+class ThreadPool(Generic[T]):
     """At most so many threads for a series of jobs. Those of `concurrent.futures` would keep the process alive until their last request has its answer."""
 
     def __init__(self, most: int, name: str) -> None:
@@ -29,7 +29,7 @@ class Crew(Generic[T]):
             threading.Thread(target=self._work, name=self._name, daemon=True).start()
         return future
 
-    def dismiss(self) -> None:
+    def shutdown(self) -> None:
         """The threads end once they have done what they are at; jobs that nobody has begun are cancelled."""
         while True:
             try:
