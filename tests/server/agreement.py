@@ -34,7 +34,9 @@ from tritongen.server.log import read as read_log
 EMBEDDED = find_release("24.10")
 _LOADED_TOGETHER = 24
 _WORKERS = 3
-_DIED = "tritonserver died"
+DIED = "tritonserver died"
+"""The reason of a model whose load has no answer, asked twice: the server is gone, or answers no more."""
+
 BACKEND_RULES = ("TG225", "TG226", "TG241", "TG29", "TG30", "TG34", "TG35")
 """Rules, or whole families, that state what a backend does; all others state what core does."""
 
@@ -47,16 +49,16 @@ class Verdict:
     reasons: tuple[str, ...] = ()
 
 
-def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -> dict[str, Verdict]:
-    """Load every model of a repository by name, a few at a time.
+def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool, strict: bool = False) -> dict[str, Verdict]:
+    """Load every model of a repository by name, a few at a time; `strict` is that of `tritongen serve`.
 
     A model that takes the whole server down with it (a warmup that fails while executing can) does not load; those that were loading beside it are asked
     again.
     """
-    options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, model_control="explicit", disable_auto_complete=not auto_complete)
+    options = ServerOptions(http_port=0, grpc_port=0, metrics_port=0, model_control="explicit", disable_auto_complete=not auto_complete, strict=strict)
     verdicts: dict[str, Verdict] = {}
     deaths: Counter[str] = Counter()
-    left, workers = list(names), _WORKERS
+    left, workers = list(names), min(_WORKERS, len(names))
     while left:
         asked = left if workers > 1 else left[:_LOADED_TOGETHER]
         answers, log = _ask_one_server(repository, options, asked, workers)
@@ -67,7 +69,7 @@ def ask_triton(repository: Path, names: Sequence[str], *, auto_complete: bool) -
             culprit = unanswered[0]
             deaths[culprit] += 1
             if deaths[culprit] > 1:
-                verdicts[culprit] = Verdict(loads=False, reasons=(_DIED, *filter(None, [log.get(culprit)])))
+                verdicts[culprit] = Verdict(loads=False, reasons=(DIED, *filter(None, [log.get(culprit)])))
         workers = 1 if unanswered else _WORKERS
         left = [name for name in left if name not in verdicts]
     return verdicts
@@ -145,7 +147,7 @@ def tally(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> str:
 def _kind(verdict: Verdict, ours: Verdict) -> str:
     if verdict.loads:
         return "loaded"
-    if verdict.reasons == (_DIED,):
+    if verdict.reasons == (DIED,):
         return "refused by a server that died without a reason"
     if any("failed to read text proto" in reason for reason in verdict.reasons):
         return "refused as text that does not parse"
@@ -164,7 +166,7 @@ def disagreements(triton: dict[str, Verdict], rules: dict[str, Verdict]) -> Iter
 
 def _is_explained(verdict: Verdict, ours: Verdict, rules: dict[str, Verdict]) -> bool:
     """Whether Triton's reason is one of ours. A server that died without a word gives none: 24.10 does that at random in the clean-up after some refusals."""
-    return verdict.reasons == (_DIED,) or _fails_with_its_step(verdict, rules) or explains(ours.reasons, verdict.reasons)
+    return verdict.reasons == (DIED,) or _fails_with_its_step(verdict, rules) or explains(ours.reasons, verdict.reasons)
 
 
 def _fails_with_its_step(verdict: Verdict, rules: dict[str, Verdict]) -> bool:

@@ -7,16 +7,11 @@ outcome.
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
+from agreement import DIED, ask_triton
 
 from tests.probes import LOADS, PROBES
 from tritongen.server import gpu, start
-from tritongen.server.log import read as read_log
 
 pytestmark = pytest.mark.server
 
@@ -33,18 +28,6 @@ def no_gpu():
         yield
 
 
-def load(server, name):
-    """Load a model by name; the server's error, or nothing."""
-    request = urllib.request.Request(
-        f"{server.http_url}/v2/repository/models/{name}/load", data=b"{}", headers={"Content-Type": "application/json"}, method="POST"
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=60):
-            return ""
-    except urllib.error.HTTPError as error:
-        return json.loads(error.read())["error"]
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     root = tmp_path_factory.mktemp("repository")
@@ -54,15 +37,11 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", params=["default", "strict"])
-def verdicts(request, repository, options):
-    """By model, why it was not loaded (nothing where it was), with `serve --strict --release 24.10`; and the mode of auto-complete."""
+def verdicts(request, repository):
+    """By model, why it was not loaded (nothing where it was), with `serve --strict`; and the mode of auto-complete."""
     auto_complete = request.param == "default"
-    with start(repository, options(model_control="explicit", strict=True, release=NUMBER_OF_RELEASE, disable_auto_complete=not auto_complete)) as server:
-        names = [probe.name for probe in SAFE]
-        with ThreadPoolExecutor(2) as pool:
-            errors = dict(zip(names, pool.map(lambda name: load(server, name), names), strict=True))
-        reasons = read_log(server.log()).reasons
-    return auto_complete, {name: error and reasons.get(name, error) for name, error in errors.items()}
+    verdicts = ask_triton(repository, [probe.name for probe in SAFE], auto_complete=auto_complete, strict=True)
+    return auto_complete, {name: verdict.reasons[0] if verdict.reasons else "" for name, verdict in verdicts.items()}
 
 
 @pytest.mark.parametrize("probe", SAFE, ids=lambda probe: probe.name)
@@ -93,12 +72,9 @@ def test_a_newer_release_has_nothing_to_say_about_the_operator_set(options, tmp_
         assert server.warnings == ()
 
 
-def test_the_warmup_that_fails_is_refused_or_takes_the_server_down(options, tmp_path):
+def test_the_warmup_that_fails_is_refused_or_takes_the_server_down(tmp_path):
     (probe,) = [probe for probe in PROBES if probe.crashes]
     probe.write(tmp_path)
-    with start(tmp_path, options(model_control="explicit", strict=True, release=NUMBER_OF_RELEASE)) as server:
-        try:
-            error = load(server, probe.name)
-        except (urllib.error.URLError, ConnectionError):
-            error = "crash"
-    assert error == "crash" or "batch size 16" in error or "failed to run warmup sample 'w'" in error
+    verdict = ask_triton(tmp_path, [probe.name], auto_complete=False, strict=True)[probe.name]
+    assert not verdict.loads
+    assert verdict.reasons[0] == DIED or "batch size 16" in verdict.reasons[0] or "failed to run warmup sample 'w'" in verdict.reasons[0]
