@@ -122,7 +122,7 @@ def compare(strategy: SearchStrategy, number: int, random_seed: int, tmp_path: P
 
 
 def test_a_sample_of_specs(tmp_path):
-    compare(spec_strategies.specs(), 40, 1, tmp_path, least=LEAST_LOADED)
+    compare(spec_strategies.specs(), 25, 1, tmp_path, least=LEAST_LOADED)
 
 
 def test_specs_for_gpus_pass_the_rules(tmp_path):
@@ -131,7 +131,7 @@ def test_specs_for_gpus_pass_the_rules(tmp_path):
     repository.mkdir()
     spec_strategies.models(tmp_path)
     outcomes = {}
-    for index, text in enumerate(some_specs(spec_strategies.gpu_specs(), 60, 1)):
+    for index, text in enumerate(some_specs(spec_strategies.gpu_specs(), 30, 1)):
         outcome = render(text, f"m{index}", tmp_path, repository)
         if outcome.written and outcome.errors:
             shutil.rmtree(repository / f"m{index}")

@@ -52,8 +52,10 @@ def interrupted(folder, number, after_s):
     return process.returncode, out, err, left_of(process.pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.5, 0.8, 1.2])
+@pytest.mark.parametrize(
+    ("number", "after_s"),
+    [(signal.SIGINT, 0.0), (signal.SIGTERM, 0.0), (signal.SIGINT, 0.3), (signal.SIGTERM, 0.5), (signal.SIGINT, 0.8), (signal.SIGTERM, 1.2)],
+)
 def test_a_signal_at_any_moment(project, number, after_s):
     code, out, err, left = interrupted(project, number, after_s)
     assert "Traceback" not in err
