@@ -132,8 +132,8 @@ def test_a_connection_that_is_half_open_ends_with_the_deadline(proxied, kind):
             client.infer("linear", x=rows(1), deadline_s=0.4)
 
 
-def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterwards(two_models, kind):
-    with contract.serve(two_models) as server, contract.make_client(kind, address(server, kind)) as client:
+def test_a_server_that_stands_still_ends_with_the_deadline_and_goes_on_afterwards(server, kind, url):
+    with contract.make_client(kind, url) as client:
         client.infer("linear", x=rows(1))
         os.kill(server.pid, signal.SIGSTOP)
         while Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
