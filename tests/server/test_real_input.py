@@ -45,15 +45,15 @@ def check_served(folder: Path, models: list[Path]) -> set[str]:
         assert len(served.server.models) == len(models)
         for index, model in enumerate(loaded.spec.models):
             session = open_session(loaded.source_path(index))
-            for url in (served.server.grpc_url, served.server.http_url):
-                with Client(url) as client:
-                    meta = client.meta(model.name)
-                    for batch in BATCHES if meta.max_batch_size else (1,):
-                        inputs = make_inputs(meta, given={}, shapes={}, batch=batch, seed=batch)
+            # A scalar travels as one element: Triton has no rank 0.
+            scalars = {value.name for value in session.get_inputs() if not value.shape}
+            with Client(served.server.grpc_url) as over_grpc, Client(served.server.http_url) as over_http:
+                meta = over_grpc.meta(model.name)
+                for batch in BATCHES if meta.max_batch_size else (1,):
+                    inputs = make_inputs(meta, given={}, shapes={}, batch=batch, seed=batch)
+                    expected = run(session, {name: array.reshape(()) if name in scalars else array for name, array in inputs.items()})
+                    for client in (over_grpc, over_http):
                         outputs = client.infer(model.name, inputs)
-                        # A scalar travels as one element: Triton has no rank 0.
-                        scalars = {value.name for value in session.get_inputs() if not value.shape}
-                        expected = run(session, {name: array.reshape(()) if name in scalars else array for name, array in inputs.items()})
                         assert set(outputs) == set(expected)
                         for name, array in expected.items():
                             assert relative(outputs[name], array) <= TOLERANCE, (model.name, name, batch)

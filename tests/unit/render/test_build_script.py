@@ -376,16 +376,15 @@ def test_a_model_that_was_not_rendered_there_is_said(site):
 ODD = "'\"$`\\;&|<>(){}[]*?!#~ \t\n\r-=%x\u00e9\u4e2d"
 
 
-def odd_names(seed):
-    rng = random.Random(seed)
+def odd_names():
+    rng = random.Random(0)
     while True:
         yield "".join(rng.choice(ODD) for _ in range(rng.randint(1, 12)))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_no_name_breaks_out_of_the_script(site, seed):
+def test_no_name_breaks_out_of_the_script(site):
     """Models, inputs and libraries with any characters reach trtexec as they are, and nothing in them is run."""
-    names = odd_names(seed)
+    names = odd_names()
     traps = ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "', "\n touch pwned\n", "a:b=c"]
     recipes = []
     for trap in traps:

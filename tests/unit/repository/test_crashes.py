@@ -32,8 +32,8 @@ def judge(found, least):
 
 def test_a_sample(memory):
     """Other steps each time, so that all are seen in the end; the names say which."""
-    least = {f"steps:20:{random.randrange(20)}": 6, f"steps:28:noexchange:{random.randrange(28)}": 4, "moments:5": 5}
-    least |= {f"steps:32:deploy:{random.randrange(32)}": 6}
+    least = {f"steps:40:{random.randrange(40)}": 2, f"steps:40:noexchange:{random.randrange(40)}": 2, "moments:3": 3}
+    least |= {f"steps:64:deploy:{random.randrange(64)}": 3}
     judge(campaign(memory, *least), least)
 
 

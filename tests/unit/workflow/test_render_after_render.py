@@ -100,7 +100,7 @@ def compare(folder, first, second):
         assert {path: content for path, content in beside.items() if path.split("/")[0] not in orphans} == wanted
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=SPECS, second=SPECS)
 def test_two_renders_are_as_the_last_alone(folder, first, second):
     compare(folder, first, second)
