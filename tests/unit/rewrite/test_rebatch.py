@@ -1,6 +1,5 @@
 """A fixed batch made variable: what is repaired is proved by running it, what is not is refused with the node."""
 
-from pathlib import Path
 
 import networks
 import numpy as np
@@ -294,18 +293,9 @@ def test_values_of_intermediate_tensors_are_declared_anew(tmp_path):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_light_networks_are_proved(name, tmp_path):
-    _prove_light(name, tmp_path)
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("name", sorted(set(networks.LIGHT) - set(QUICK)))
-def test_large_light_networks_are_proved(name, tmp_path):
-    _prove_light(name, tmp_path)
-
-
-def _prove_light(name: str, folder: Path) -> None:
-    path = networks.light(name, folder)
-    done = rebatch(path, folder / "free.onnx")
+    """All of them, and served, in tests/server/test_rewrite_live.py."""
+    path = networks.light(name, tmp_path)
+    done = rebatch(path, tmp_path / "free.onnx")
     onnx.checker.check_model(str(done.path))
     proof = prove_batch(done.path, sizes=(1, 3), original=path)
     assert proof.proven, proof.diagnostics
