@@ -24,6 +24,8 @@ pytestmark = pytest.mark.server
 
 TOLERANCE = 1e-5
 BATCHES = (1, 3, 8)
+LARGE = sorted(set(networks.LIGHT) - {*networks.SMALL_LIGHT, "vgg19", "zfnet512"})
+"""Those two are built as bvlc_alexnet is, and take minutes: test_rewrite_live.py serves them."""
 DATA_SETS = ("onnxruntime/datasets/mul_1.onnx", "onnxruntime/datasets/sigmoid.onnx")
 
 
@@ -74,7 +76,7 @@ def test_small_networks_with_random_weights(tmp_path):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", sorted(set(networks.LIGHT) - set(networks.SMALL_LIGHT)))
+@pytest.mark.parametrize("name", LARGE)
 def test_large_networks_with_random_weights(tmp_path, name):
     path = networks.light(name, tmp_path)
     check_served(tmp_path, [path])
