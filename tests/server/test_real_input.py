@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 TOLERANCE = 1e-5
 BATCHES = (1, 3, 8)
 LARGE = sorted(set(networks.LIGHT) - {*networks.SMALL_LIGHT, "vgg19", "zfnet512"})
-"""Those two are built as bvlc_alexnet is, and take minutes: test_rewrite_live.py serves them."""
+"""Those two are built as bvlc_alexnet is, and take minutes."""
 DATA_SETS = ("onnxruntime/datasets/mul_1.onnx", "onnxruntime/datasets/sigmoid.onnx")
 
 

@@ -77,5 +77,6 @@ def test_small_light_networks_are_rebatched_and_served(tmp_path, options):
 
 @pytest.mark.system
 @pytest.mark.timeout(1500)
-def test_all_light_networks_are_rebatched_and_served(tmp_path, options):
-    check_light(networks.LIGHT, tmp_path, options)
+def test_light_networks_are_rebatched_and_served(tmp_path, options):
+    """All but vgg19, which is built as zfnet512 is, and takes minutes."""
+    check_light([name for name in networks.LIGHT if name != "vgg19"], tmp_path, options)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from crashes import CALLS, SPECS
+from crashes import SPECS
 
 TESTS = Path(__file__).parents[2]
 
@@ -41,13 +41,4 @@ def test_a_sample(memory):
 def test_every_step_and_five_hundred_moments(memory):
     least = {f"steps:1:{then}": 80 for then in SPECS} | {"steps:1:noexchange": 80, "moments:500": 500}
     least |= {f"steps:1:deploy:{then}": 200 for then in SPECS} | {"moments:100:deploy": 100}
-    judge(campaign(memory, *least), least)
-
-
-@pytest.mark.system
-@pytest.mark.timeout(1200)
-def test_before_each_call(memory):
-    """Before every system call that changes a disk, as strace sees them."""
-    least = {f"calls:{name}": 1 if name in ("renameat2", "utimensat", "openat", "fsync", "write") else 0 for name in CALLS}
-    least |= {f"calls:{name}:deploy": 1 for name in ("rename", "linkat", "fsync")}
     judge(campaign(memory, *least), least)

@@ -1,6 +1,5 @@
 """A fixed batch made variable: what is repaired is proved by running it, what is not is refused with the node."""
 
-
 import networks
 import numpy as np
 import onnx
@@ -293,7 +292,7 @@ def test_values_of_intermediate_tensors_are_declared_anew(tmp_path):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_light_networks_are_proved(name, tmp_path):
-    """All of them, and served, in tests/server/test_rewrite_live.py."""
+    """More of them, and served, in tests/server/test_rewrite_live.py."""
     path = networks.light(name, tmp_path)
     done = rebatch(path, tmp_path / "free.onnx")
     onnx.checker.check_model(str(done.path))
