@@ -47,8 +47,8 @@ class Recorder:
     """Latencies and counts of one process, or of many when others are added.
 
     `last_ok_s` is when the last good answer came, in seconds from the run's beginning; below 0 before the first. `lag` is how late the loop of a sender woke up
-    that had nothing else to wait for: what `late` is to an open loop, also in a closed one. `unread` is how long answers had been on the sending machine when
-    they were read, which is no part of their latency; without those of which the system does not tell it.
+    that had nothing else to wait for: what `late` is to an open loop, also in a closed one. `unread` is how long good answers had been on the sending machine
+    when they were read, which is no part of their latency; without those of which the system does not tell it.
     """
 
     def __init__(self) -> None:

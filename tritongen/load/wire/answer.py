@@ -70,7 +70,7 @@ class Answer(NamedTuple):
         sent: False where the request certainly never reached the server.
         sent_s, received_s: `time.perf_counter` when the request went to its connection (0 where it never did) and when the last byte of the answer reached this
             machine. Of a request without an answer, when it was given up.
-        unread_s: seconds from then until the answer was read; None where the system does not tell it, and `received_s` is when it was read.
+        unread_s: seconds from then until a good answer was read; None for any other, and where the system does not tell it: then `received_s` is the reading.
         payload: the answer itself, where it was asked for.
         headers: HTTP's headers in lower case, where the payload was asked for.
         hollow: the protocol says that all is well, and the answer names no output: it is no answer of Triton's to an inference.
